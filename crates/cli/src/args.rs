@@ -1,0 +1,168 @@
+//! The command line as the user writes it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hotcell_contract::{parse_duration, parse_size};
+
+/// Runs untrusted code in a cell, lets none of it out, and says with proof what happened.
+#[derive(Parser)]
+#[command(name = "hotcell", version, disable_help_subcommand = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a source file in a cell
+    Run(RunArgs),
+    /// Run a command in a cell
+    Exec(ExecArgs),
+    /// Show what this host gives to cells, and what is missing
+    Doctor(DoctorArgs),
+    /// Print the JSON Schema of the result
+    #[command(hide = true)]
+    Schema,
+}
+
+#[derive(Args)]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub(crate) cell: CellArgs,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// The source file; - reads it from standard input
+    #[arg(value_name = "FILE", required_unless_present = "code", conflicts_with = "code")]
+    pub(crate) file: Option<PathBuf>,
+    /// The source itself
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) code: Option<String>,
+    /// The language, where the file's name does not say it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lang: Option<String>,
+    #[command(flatten)]
+    pub(crate) cell: CellArgs,
+    /// Arguments of the program
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Net {
+    /// Not even loopback
+    None,
+    /// Loopback inside the cell
+    Local,
+    /// Named hosts only
+    Restricted,
+    /// The host's own network
+    Full,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnViolation {
+    /// End the run at once
+    Kill,
+    /// Let the program go on; the run is a fail
+    Fail,
+    /// List it only
+    Note,
+}
+
+#[derive(Args)]
+pub(crate) struct CellArgs {
+    /// Wall time for the program
+    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) timeout: Duration,
+    /// Between SIGTERM and SIGKILL
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) grace: Duration,
+    /// User and system time of all processes
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) cpu_time: Option<Duration>,
+    /// Processors
+    #[arg(long, value_name = "N", default_value = "2", help_heading = "Limits")]
+    pub(crate) cpus: f64,
+    /// Memory, without swap
+    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) memory: u64,
+    /// Processes and threads at one time
+    #[arg(long, value_name = "N", default_value = "256", help_heading = "Limits")]
+    pub(crate) processes: u64,
+    /// Open files of one process
+    #[arg(long, value_name = "N", default_value = "1024", help_heading = "Limits")]
+    pub(crate) open_files: u64,
+    /// One file [default: as the scratch]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) file_size: Option<u64>,
+    /// /work, /tmp and /dev/shm together; 0 makes them read-only
+    #[arg(long, value_name = "SIZE", default_value = "512m", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) scratch: u64,
+    /// Files and directories in the scratch
+    #[arg(long, value_name = "N", default_value = "65536", help_heading = "Limits")]
+    pub(crate) scratch_inodes: u64,
+    /// Output, of each stream
+    #[arg(long, value_name = "SIZE", default_value = "10m", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) output_limit: u64,
+    /// What the program may reach
+    #[arg(long, value_enum, value_name = "NET", default_value = "none", hide_possible_values = true, help_heading = "Cell")]
+    pub(crate) network: Net,
+    /// A variable for the program; K alone passes the caller's on
+    #[arg(long, value_name = "K=V", help_heading = "Cell")]
+    pub(crate) env: Vec<OsString>,
+    /// A directory that the program sees at /src, read-only
+    #[arg(long, value_name = "DIR", help_heading = "Cell")]
+    pub(crate) input: Option<PathBuf>,
+    /// A file for the program's standard input [default: the caller's]
+    #[arg(long, value_name = "FILE", help_heading = "Cell")]
+    pub(crate) stdin: Option<PathBuf>,
+    /// What a refused attempt does: kill, fail or note
+    #[arg(long, value_enum, value_name = "ACT", default_value = "fail", hide_possible_values = true, help_heading = "Cell")]
+    pub(crate) on_violation: OnViolation,
+    /// A layer without which not to run: cgroup, landlock
+    #[arg(long, value_name = "LAYER", help_heading = "Cell")]
+    pub(crate) require: Vec<String>,
+    /// text passes the program's output through; json prints the result and nothing else
+    #[arg(long, value_enum, value_name = "HOW", default_value = "text", hide_possible_values = true, help_heading = "Result")]
+    pub(crate) output: Output,
+    /// Also write the result, as JSON, to this file
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub(crate) result: Option<PathBuf>,
+    /// The id of the request [default: a new one]
+    #[arg(long, value_name = "ID", help_heading = "Result")]
+    pub(crate) request_id: Option<String>,
+    /// No summary line
+    #[arg(long, short, help_heading = "Result")]
+    pub(crate) quiet: bool,
+}
+
+/// The name `sandbox-run` (a link to the binary) is `hotcell run`.
+pub(crate) fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let name = words.first().map(PathBuf::from);
+    if name.as_deref().and_then(|p| p.file_name()).is_some_and(|n| n == "sandbox-run") {
+        words.insert(1, "run".into());
+    }
+    words
+}

@@ -1,0 +1,52 @@
+//! `hotcell doctor`: what this host gives to cells, and what is missing.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use anstyle::AnsiColor;
+use hotcell_engine::{Check, Launcher, diagnose};
+use serde_json::json;
+
+use crate::args::{DoctorArgs, Output};
+
+pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let launcher = Launcher::start()?;
+    let diagnosis = diagnose(&launcher);
+    let mut out = std::io::stdout().lock();
+    match args.output {
+        Output::Json => {
+            let checks: Vec<_> = diagnosis
+                .checks
+                .iter()
+                .map(|c| {
+                    json!({
+                        "name": c.name, "present": c.present, "needed": c.needed,
+                        "detail": c.detail, "remedy": c.remedy,
+                    })
+                })
+                .collect();
+            let all = json!({ "ok": diagnosis.ok, "checks": checks });
+            writeln!(out, "{}", serde_json::to_string_pretty(&all)?)?;
+        }
+        Output::Text => {
+            let colour = out.is_terminal();
+            for check in &diagnosis.checks {
+                writeln!(out, "{}", line(check, colour))?;
+            }
+            let word = if diagnosis.ok { "cells run here" } else { "cells cannot run here: see above" };
+            writeln!(out, "{word}")?;
+        }
+    }
+    Ok(if diagnosis.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn line(check: &Check, colour: bool) -> String {
+    let (word, style) = match (check.present, check.needed) {
+        (true, _) => ("yes ", AnsiColor::Green.on_default()),
+        (false, false) => ("weak", AnsiColor::Yellow.on_default()),
+        (false, true) => ("NO  ", AnsiColor::Red.on_default().bold()),
+    };
+    let word = if colour { format!("{style}{word}{style:#}") } else { word.to_owned() };
+    let remedy = check.remedy.as_ref().map(|r| format!("\n                       to get it: {r}")).unwrap_or_default();
+    format!("{word}  {:<16} {}{remedy}", check.name, check.detail)
+}

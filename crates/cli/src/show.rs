@@ -1,0 +1,91 @@
+//! What people see: the summary line, errors. Colour on a terminal only.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use hotcell_contract::{Outcome, Status, Violation, show_duration, show_size};
+
+fn painted(text: &str, style: Style, on: bool) -> String {
+    if on { format!("{style}{text}{style:#}") } else { text.to_owned() }
+}
+
+/// One line on stderr: always on a terminal, elsewhere only when the verdict is not a pass.
+pub(crate) fn summary(outcome: &Outcome) {
+    let terminal = std::io::stderr().is_terminal();
+    if !terminal && outcome.status == Status::Pass {
+        return;
+    }
+    let (mark, colour) = match outcome.status {
+        Status::Pass => ("pass", AnsiColor::Green),
+        Status::Fail => ("fail", AnsiColor::Red),
+    };
+    let mut line = painted(mark, colour.on_default().bold(), terminal);
+    if let Some(class) = outcome.failure_class {
+        line += &format!(" {}", painted(&format!("{class:?}"), Style::new().bold(), terminal));
+    }
+    if let Some(what) = reason(outcome) {
+        line += &format!(": {what}");
+    }
+    let usage = format!(
+        "{} wall, {} cpu, {} peak",
+        show_duration(Duration::from_millis(outcome.duration_ms)),
+        show_duration(Duration::from_millis(outcome.usage.cpu_ms)),
+        show_size(outcome.usage.memory_peak_bytes),
+    );
+    let _ = writeln!(std::io::stderr(), "hotcell: {line} ({})", painted(&usage, Style::new().dimmed(), terminal));
+}
+
+fn reason(outcome: &Outcome) -> Option<String> {
+    if let Some(message) = &outcome.message {
+        return Some(message.clone());
+    }
+    if outcome.status == Status::Pass {
+        return None;
+    }
+    let decisive = outcome.violations.iter().find(|v| Some(v.class) == outcome.failure_class);
+    match (decisive, outcome.exit_code, outcome.signal) {
+        (Some(violation), ..) => Some(attempt(violation)),
+        (None, Some(code), _) => Some(format!("exit {code}")),
+        (None, None, Some(signal)) => Some(format!("signal {signal}")),
+        _ => None,
+    }
+}
+
+fn attempt(violation: &Violation) -> String {
+    use hotcell_contract::FailureClass::*;
+    let detail = &violation.detail;
+    let limit = detail.limit.unwrap_or(0);
+    match violation.class {
+        TimeoutViolation => {
+            let what = detail.note.as_deref().unwrap_or("wall time");
+            format!("{what} over {}", show_duration(Duration::from_millis(limit)))
+        }
+        MemoryLimitViolation => format!("memory over {}", show_size(limit)),
+        ProcessLimitViolation => format!("more than {limit} processes"),
+        OutputLimitViolation => {
+            format!("{} over {}", detail.note.as_deref().unwrap_or("output"), show_size(limit))
+        }
+        DiskLimitViolation => format!("{} ({})", violation.evidence, show_size(limit)),
+        _ => [&detail.syscall, &detail.path, &detail.address, &detail.note]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" "),
+    }
+}
+
+/// One sentence: what, which value, what to do.
+pub(crate) fn error(error: &anyhow::Error) {
+    let terminal = std::io::stderr().is_terminal();
+    let mark = painted("error", AnsiColor::Red.on_default().bold(), terminal);
+    let _ = writeln!(std::io::stderr(), "hotcell: {mark}: {error:#}");
+}
+
+pub(crate) fn schema() -> anyhow::Result<ExitCode> {
+    let text = serde_json::to_string_pretty(&hotcell_contract::outcome_schema())?;
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(ExitCode::SUCCESS)
+}

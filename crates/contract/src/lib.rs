@@ -1,0 +1,14 @@
+//! The words of the system, exact on every surface: plain data, validation, JSON Schemas. No I/O, no clock.
+
+mod class;
+mod outcome;
+mod values;
+
+pub use class::*;
+pub use outcome::*;
+pub use values::*;
+
+/// The JSON Schema of [`Outcome`], as it is checked in under `schemas/`.
+pub fn outcome_schema() -> serde_json::Value {
+    schemars::schema_for!(Outcome).to_value()
+}

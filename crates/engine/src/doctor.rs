@@ -1,0 +1,76 @@
+//! `hotcell doctor`: every primitive, and a real cell as the proof.
+
+use hotcell_contract::Status;
+use hotcell_sandbox::{Launcher, probe};
+
+use crate::execute::{Call, execute};
+use crate::request::{Program, Request, default_limits};
+
+/// One line of the diagnosis.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub name: String,
+    pub present: bool,
+    pub needed: bool,
+    pub detail: String,
+    pub remedy: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Diagnosis {
+    pub checks: Vec<Check>,
+    /// The default policy can be met.
+    pub ok: bool,
+}
+
+pub fn diagnose(launcher: &Launcher) -> Diagnosis {
+    let mut checks: Vec<Check> = probe()
+        .into_iter()
+        .map(|p| Check {
+            name: p.name.into(),
+            present: p.present,
+            needed: p.needed,
+            detail: p.detail,
+            remedy: p.remedy,
+        })
+        .collect();
+    checks.push(python());
+    checks.push(cell(launcher));
+    let ok = checks.iter().all(|check| check.present || !check.needed);
+    Diagnosis { checks, ok }
+}
+
+fn python() -> Check {
+    let found = crate::python::find(&std::env::var_os("PATH").unwrap_or_default());
+    Check {
+        name: "python".into(),
+        present: found.is_some(),
+        needed: false,
+        detail: found
+            .as_ref()
+            .map_or("no real python3 on PATH".into(), |p| p.binary.display().to_string()),
+        remedy: found.is_none().then(|| "apt-get install python3".into()),
+    }
+}
+
+fn cell(launcher: &Launcher) -> Check {
+    let request = Request {
+        request_id: None,
+        mode: hotcell_contract::Mode::Balanced,
+        program: Program::Command(vec!["true".into()]),
+        input: None,
+        env: vec![],
+        limits: default_limits(),
+        network: hotcell_contract::NetworkPolicy::None,
+        on_violation: hotcell_contract::OnViolation::Fail,
+        require: vec![],
+    };
+    let (present, detail) = match execute(launcher, &request, Call { keep: 4096, ..Call::default() }) {
+        Ok(outcome) if outcome.status == Status::Pass => {
+            (true, format!("ran `true` in one, {} us from request to start", outcome.timings.exec))
+        }
+        Ok(outcome) => (false, format!("`true` failed in one: {:?} {}", outcome.failure_class, outcome.stderr)),
+        Err(e) => (false, e.to_string()),
+    };
+    Check { name: "cell".into(), present, needed: true, detail, remedy: None }
+}

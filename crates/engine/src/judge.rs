@@ -1,0 +1,134 @@
+//! From a Report to a verdict, by a fixed precedence, and never from what the program printed.
+//!
+//! set-up failure > violation recorded by us > kernel counter > signal > exit code. The first two and the third are
+//! in the report's violations in the order in which they were seen; what we killed for comes before all.
+
+use hotcell_contract::{FailureClass, RetryClass, TerminalEvent};
+use hotcell_sandbox::{End, Kill, Kind, Report, Violation};
+
+use hotcell_contract::OnViolation;
+
+/// Everything that follows from the evidence.
+pub(crate) struct Verdict {
+    pub(crate) class: Option<FailureClass>,
+    pub(crate) terminal: Option<TerminalEvent>,
+    pub(crate) evidence: Option<String>,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) message: Option<String>,
+}
+
+pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -> Verdict {
+    let (exit_code, signal) = match report.end {
+        End::Exited(code) => (Some(code), None),
+        End::Signaled(signal) => (None, Some(signal)),
+        End::Killed => (None, Some(9)),
+        End::NotExecuted { .. } => (None, None),
+    };
+    let mut verdict = Verdict { class: None, terminal: None, evidence: None, exit_code, signal, message: None };
+    if let End::NotExecuted { errno } = report.end {
+        verdict.class = Some(FailureClass::SetupFailure);
+        verdict.message = Some(not_executed(program, errno));
+        return verdict;
+    }
+    if let Some(violation) = decisive(report, on_violation) {
+        let class = class(violation.kind);
+        verdict.class = Some(class);
+        verdict.evidence = Some(violation.evidence.to_owned());
+        if report.killed.is_some() || !matches!(report.end, End::Exited(_)) {
+            verdict.terminal = Some(event(violation.kind));
+        }
+        // We ended it: how its main process took that is no exit of its own.
+        if report.killed.is_some() {
+            verdict.exit_code = None;
+            verdict.signal = verdict.signal.or(Some(15));
+        }
+        return verdict;
+    }
+    if let Some(Kill::Cancelled { signal }) = report.killed {
+        verdict.class = Some(FailureClass::Signaled);
+        verdict.terminal = Some(TerminalEvent::Cancelled);
+        verdict.evidence = Some("the caller's signal".into());
+        verdict.exit_code = None;
+        verdict.signal = Some(signal);
+        return verdict;
+    }
+    verdict.class = match report.end {
+        End::Exited(0) => None,
+        End::Exited(_) => Some(FailureClass::RuntimeError),
+        _ => Some(FailureClass::Signaled),
+    };
+    verdict
+}
+
+/// The violation that the verdict is named after.
+fn decisive(report: &Report, on_violation: OnViolation) -> Option<&Violation> {
+    let limits = |v: &&Violation| is_limit(v.kind);
+    let killed_for = match report.killed {
+        Some(Kill::WallTime | Kill::CpuTime) => Some(Kind::Timeout),
+        Some(Kill::Memory) => Some(Kind::Memory),
+        _ => None,
+    };
+    if on_violation == OnViolation::Note {
+        // Attempts are listed only; a limit that ended the program is still what ended it.
+        let ended = report.killed.is_some() || matches!(report.end, End::Killed | End::Signaled(_));
+        let by = |kind| report.violations.iter().find(|v| v.kind == kind);
+        return killed_for.and_then(by).or_else(|| report.violations.iter().filter(limits).find(|_| ended));
+    }
+    report.violations.first()
+}
+
+fn is_limit(kind: Kind) -> bool {
+    matches!(kind, Kind::Timeout | Kind::Memory | Kind::Disk)
+}
+
+pub(crate) fn class(kind: Kind) -> FailureClass {
+    match kind {
+        Kind::Timeout => FailureClass::TimeoutViolation,
+        Kind::Memory => FailureClass::MemoryLimitViolation,
+        Kind::Processes => FailureClass::ProcessLimitViolation,
+        Kind::Output => FailureClass::OutputLimitViolation,
+        Kind::Disk => FailureClass::DiskLimitViolation,
+        Kind::Network => FailureClass::NetworkAccessViolation,
+        Kind::Write => FailureClass::FilesystemWriteViolation,
+        Kind::Syscall => FailureClass::SyscallViolation,
+    }
+}
+
+fn event(kind: Kind) -> TerminalEvent {
+    match kind {
+        Kind::Timeout => TerminalEvent::TimeoutViolation,
+        Kind::Memory => TerminalEvent::MemoryLimitViolation,
+        Kind::Processes => TerminalEvent::ProcessLimitViolation,
+        Kind::Output => TerminalEvent::OutputLimitViolation,
+        Kind::Disk => TerminalEvent::DiskLimitViolation,
+        Kind::Network => TerminalEvent::NetworkAccessViolation,
+        Kind::Write => TerminalEvent::FilesystemWriteViolation,
+        Kind::Syscall => TerminalEvent::SyscallViolation,
+    }
+}
+
+/// Whether trying again could help.
+pub(crate) fn retry(class: Option<FailureClass>) -> Option<RetryClass> {
+    use FailureClass::*;
+    match class? {
+        SyntaxError => Some(RetryClass::Syntax),
+        CompileError | RuntimeError | Signaled | TestFailure => Some(RetryClass::Deterministic),
+        TimeoutViolation => Some(RetryClass::Timeout),
+        SetupFailure => None,
+        _ => Some(RetryClass::Policy),
+    }
+}
+
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const ENOEXEC: i32 = 8;
+
+fn not_executed(program: &str, errno: i32) -> String {
+    match errno {
+        ENOENT => format!("`{program}` is not found in the cell: give the name of a program under /usr, or of one under /src with --input"),
+        EACCES => format!("`{program}` cannot be executed: it is not a program or not marked executable"),
+        ENOEXEC => format!("`{program}` is not in a format that the kernel executes: does it lack a #! line?"),
+        _ => format!("`{program}` cannot be executed: {}", std::io::Error::from_raw_os_error(errno)),
+    }
+}

@@ -1,0 +1,14 @@
+//! One run from beginning to end: plan what is to run, run it in a cell, judge what happened.
+
+mod doctor;
+mod execute;
+mod judge;
+mod plan;
+mod python;
+mod request;
+
+pub use doctor::{Check, Diagnosis, diagnose};
+pub use execute::{Call, ExecuteError, execute};
+pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest};
+pub use plan::PlanError;
+pub use request::{Program, Request, default_limits};

@@ -1,0 +1,45 @@
+//! What is asked of the engine, already understood: no text of a user's is parsed here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation};
+
+/// One program to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub request_id: Option<String>,
+    pub mode: Mode,
+    pub program: Program,
+    /// A directory that the cell sees at /src.
+    pub input: Option<PathBuf>,
+    pub env: Vec<(OsString, OsString)>,
+    pub limits: Limits,
+    pub network: NetworkPolicy,
+    pub on_violation: OnViolation,
+    /// Layers without which not to run: `cgroup`, `landlock`.
+    pub require: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Program {
+    Command(Vec<OsString>),
+    Python { source: Vec<u8>, name: String, args: Vec<OsString> },
+}
+
+/// The limits of `balanced`: 45 s, 2 processors, 1 GiB, 256 processes, 10 MiB of output, 512 MiB of scratch.
+pub fn default_limits() -> Limits {
+    Limits {
+        wall_ms: 45_000,
+        grace_ms: 500,
+        cpu_ms: None,
+        cpus: 2.0,
+        memory_bytes: 1024 << 20,
+        processes: 256,
+        open_files: 1024,
+        file_size_bytes: 512 << 20,
+        scratch_bytes: 512 << 20,
+        scratch_inodes: 65_536,
+        output_bytes: 10 << 20,
+    }
+}

@@ -1,0 +1,90 @@
+//! PID 1 of the cell: forks the program, reaps what is orphaned, passes SIGTERM on, tells the end.
+//!
+//! It has no capability, is not dumpable, and reads nothing that the program could have written. When it exits, the
+//! kernel kills everything else in the pid namespace: so nothing outlives the program's main process.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::{Run, Step, payload};
+use crate::sys::process::{self, Side};
+use crate::wire::{self, Failure, FromCell, Plan, Rusage};
+
+pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
+    let started = start(&run, plan);
+    // The program's streams are the program's alone: their ends must be seen when it closes them.
+    let Run { supervisor, launcher, stdio, .. } = run;
+    drop(stdio);
+    match started {
+        Err(failure) => Err((failure, supervisor)),
+        Ok((main, signals)) => {
+            watch(main, &signals, &supervisor, &launcher);
+            Ok(())
+        }
+    }
+}
+
+fn start(run: &Run, plan: &Plan) -> Result<(process::Pid, OwnedFd), Failure> {
+    let signals = process::signal_fd(&[libc::SIGCHLD]).step("watch for children", "")?;
+    match process::fork().step("fork the program", "")? {
+        Side::Parent(main) => Ok((main, signals)),
+        Side::Child => {
+            if let Err(failure) = payload::become_program(run, plan) {
+                let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
+            }
+            process::exit_now(127)
+        }
+    }
+}
+
+fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: &OwnedFd) {
+    let mut usage = Rusage::default();
+    loop {
+        let mut fds = [
+            PollFd::new(signals, PollFlags::IN),
+            PollFd::new(supervisor, PollFlags::IN),
+            PollFd::new(launcher, PollFlags::IN),
+        ];
+        if rustix::event::poll(&mut fds, None).is_err() {
+            continue;
+        }
+        let [signal, order, death] = fds.map(|fd| !fd.revents().is_empty());
+        if death {
+            return;
+        }
+        if order {
+            let mut byte = [0u8; 16];
+            match rustix::net::recv(supervisor.as_fd(), &mut byte, rustix::net::RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => {
+                    process::signal_everyone_else(libc::SIGTERM);
+                    // One that stopped itself could not hear it otherwise.
+                    process::signal_everyone_else(libc::SIGCONT);
+                }
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                // The supervisor is gone, and so is everybody's reason to be here.
+                _ => return,
+            }
+        }
+        if signal {
+            while process::read_signal(signals.as_fd()).is_some() {}
+            while let Some(dead) = process::reap() {
+                add(&mut usage, &dead.usage);
+                if dead.pid == main {
+                    let ended = FromCell::Ended { status: dead.status, at_ns: wire::now_ns(), usage };
+                    let _ = wire::send(supervisor, &ended, &[]);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn add(sum: &mut Rusage, one: &libc::rusage) {
+    let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
+    sum.user_us += micros(one.ru_utime);
+    sum.system_us += micros(one.ru_stime);
+    sum.max_rss = sum.max_rss.max(one.ru_maxrss as u64 * 1024);
+    sum.read_bytes += one.ru_inblock as u64 * 512;
+    sum.write_bytes += one.ru_oublock as u64 * 512;
+}

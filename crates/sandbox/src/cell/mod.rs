@@ -1,0 +1,214 @@
+//! The inside of the cell: what the child of the launcher does between its first instruction and exec.
+//!
+//!   build   generic, possibly long before there is a program: join the groups, become nobody, mount a root
+//!   (wait)  for the launcher's order
+//!   enter   for this program: its trees, its scratch, its files; let go of the host; drop everything
+//!   init    PID 1: fork the program, reap, pass SIGTERM on, tell the end
+//!
+//! Each step either happens or ends the cell with (step, errno), from which the supervisor makes the sentence.
+
+mod init;
+mod landlock;
+mod payload;
+mod root;
+
+pub(crate) use root::harmless;
+
+use std::ffi::{CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::event::{PollFd, PollFlags};
+
+use crate::sys::{process, socket};
+use crate::wire::{self, Failure, FromCell, Order, Plan};
+
+/// Ids inside the cell; outside they are the caller's, or nobody's when the caller is root.
+pub(crate) const UID: u32 = 1000;
+pub(crate) const GID: u32 = 1000;
+
+const LEASH: i32 = 3;
+const LAUNCHER: i32 = 4;
+const FIRST_FREE: i32 = 5;
+
+/// What the launcher gives a cell at birth.
+pub(crate) struct Birth<'a> {
+    /// To and from the launcher, until there is an order.
+    pub(crate) leash: BorrowedFd<'a>,
+    /// Readable when the launcher is dead.
+    pub(crate) launcher: BorrowedFd<'a>,
+    /// Files to write `0` into.
+    pub(crate) joins: &'a [OwnedFd],
+    /// The launcher is root: the group list can, and must, be emptied.
+    pub(crate) drop_groups: bool,
+}
+
+/// The whole life of the child. Never returns, never unwinds into the launcher's stack.
+pub(crate) fn live(birth: &Birth<'_>) -> ! {
+    let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        if let Err((failure, told)) = run(birth) {
+            let _ = match told {
+                Some(supervisor) => wire::send(supervisor, &FromCell::Failed(failure), &[]),
+                None => adopt_leash().and_then(|leash| wire::send(leash, &failure, &[])),
+            };
+        }
+    }));
+    process::exit_now(if lived.is_ok() { 0 } else { 70 })
+}
+
+/// A second handle for the message of a failure before there was an order.
+fn adopt_leash() -> io::Result<OwnedFd> {
+    process::adopt(LEASH)
+}
+
+type Failed = (Failure, Option<OwnedFd>);
+
+fn run(birth: &Birth<'_>) -> Result<(), Failed> {
+    let before = |failure| (failure, None);
+    let (leash, launcher) = take_over(birth).map_err(before)?;
+    let start = wire::now_ns();
+    let host = build(birth, &leash, &launcher).map_err(before)?;
+    let built = wire::now_ns() - start;
+
+    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true).step("order", "")
+        .map_err(before)? else {
+        process::exit_now(0)
+    };
+    if fds.len() < 5 {
+        return Err(before(Failure { step: "order".into(), what: "too few fds".into(), errno: libc::EINVAL }));
+    }
+    let trees = fds.split_off(5);
+    let [supervisor, plan_fd, stdin, stdout, stderr]: [OwnedFd; 5] = match fds.try_into() {
+        Ok(fds) => fds,
+        Err(_) => process::exit_now(70),
+    };
+    drop(leash);
+    let run = Run { order, supervisor, stdio: [stdin, stdout, stderr], launcher };
+    let entered = enter(&run, plan_fd.as_fd(), host, &trees, built);
+    drop((trees, plan_fd));
+    match entered {
+        Err(failure) => Err((failure, Some(run.supervisor))),
+        Ok(plan) => init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor))),
+    }
+}
+
+/// What a cell holds once it has its order.
+pub(crate) struct Run {
+    order: Order,
+    supervisor: OwnedFd,
+    stdio: [OwnedFd; 3],
+    launcher: OwnedFd,
+}
+
+/// Keeps the two fds of ours and forgets everything else the launcher had open: other cells' sockets included.
+fn take_over(birth: &Birth<'_>) -> Result<(OwnedFd, OwnedFd), Failure> {
+    let take = || -> io::Result<_> {
+        // Before anything is charged to somebody else. Writing 0 into `tasks` moves the writer itself, without
+        // the global lock that moving another process takes (10 ms on an idle host).
+        for tasks in birth.joins {
+            rustix::io::write(tasks, b"0")?;
+        }
+        // Away from the two numbers first, so that neither overwrites the other.
+        let leash = process::duplicate_above(birth.leash, 16)?;
+        let launcher = process::duplicate_above(birth.launcher, 16)?;
+        process::place(leash.as_fd(), LEASH)?;
+        process::place(launcher.as_fd(), LAUNCHER)?;
+        std::mem::forget((leash, launcher));
+        process::close_from(FIRST_FREE)?;
+        Ok((process::adopt(LEASH)?, process::adopt(LAUNCHER)?))
+    };
+    take().step("join the cgroup", "")
+}
+
+/// Everything that needs no knowledge of the program.
+fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<root::Host, Failure> {
+    await_id_maps(leash)?;
+    process::become_user(UID, GID, birth.drop_groups).step("become an unprivileged user", "")?;
+    process::set_undumpable().step("hide init", "")?;
+    process::die_with_parent().step("tie init to the launcher", "")?;
+    if is_dead(launcher) {
+        process::exit_now(0);
+    }
+    process::set_name(c"hotcell-init");
+    process::setsid().step("leave the terminal", "")?;
+    process::new_session_keyring().step("new keyring", "")?;
+    // After joining the group, so that the cell sees its own as the root.
+    process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
+    process::set_host_name("cell").step("set the host name", "")?;
+    root::build()
+}
+
+/// Everything for this program, up to the point where nothing can be mounted any more.
+fn enter(
+    run: &Run,
+    plan_fd: BorrowedFd<'_>,
+    host: root::Host,
+    trees: &[OwnedFd],
+    built_ns: u64,
+) -> Result<Plan, Failure> {
+    let start = wire::now_ns();
+    let (plan, contents) = Plan::read(plan_fd).step("read the plan", "")?;
+    root::links(&plan.links)?;
+    if run.order.trees_opened {
+        root::attach_trees(&plan.trees, trees)?;
+    } else {
+        root::open_trees(&host, &plan.trees)?;
+    }
+    root::write_files(&plan.files, plan_fd, contents)?;
+    let scratch = root::scratch(&plan.limits)?;
+    if plan.network == crate::Network::Local {
+        socket::loopback_up().step("bring up loopback", "")?;
+    }
+    let (root_dir, proc_dir) = root::seal(host)?;
+    let message = FromCell::Built { mounts_ns: built_ns + wire::now_ns() - start };
+    wire::send(&run.supervisor, &message, &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()])
+        .step("hand over the scratch", "")?;
+    process::drop_capabilities().step("drop all capabilities", "")?;
+    process::set_no_new_privs().step("set no_new_privs", "")?;
+    if run.order.landlock {
+        landlock::restrict(&plan).step("restrict with Landlock", "")?;
+    }
+    Ok(plan)
+}
+
+/// One byte from the launcher: the ids mean something now.
+fn await_id_maps(leash: &OwnedFd) -> Result<(), Failure> {
+    let mut byte = [0u8; 1];
+    match rustix::io::read(leash, &mut byte) {
+        Ok(1) => Ok(()),
+        Ok(_) => process::exit_now(0),
+        Err(e) => Err(io::Error::from(e)).step("wait for the id maps", ""),
+    }
+}
+
+fn is_dead(launcher: &OwnedFd) -> bool {
+    let mut fds = [PollFd::new(launcher, PollFlags::IN)];
+    matches!(rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
+}
+
+/// Names the step that failed.
+trait Step<T> {
+    fn step(self, step: &str, what: impl AsRef<OsStr>) -> Result<T, Failure>;
+}
+
+impl<T> Step<T> for io::Result<T> {
+    fn step(self, step: &str, what: impl AsRef<OsStr>) -> Result<T, Failure> {
+        self.map_err(|e| Failure {
+            step: step.into(),
+            what: what.as_ref().to_string_lossy().into_owned(),
+            errno: e.raw_os_error().unwrap_or(libc::EIO),
+        })
+    }
+}
+
+impl<T> Step<T> for rustix::io::Result<T> {
+    fn step(self, step: &str, what: impl AsRef<OsStr>) -> Result<T, Failure> {
+        self.map_err(io::Error::from).step(step, what)
+    }
+}
+
+/// A path as the kernel wants it; a NUL inside is refused as the kernel would refuse it.
+fn c_path(path: impl AsRef<OsStr>) -> io::Result<CString> {
+    CString::new(path.as_ref().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
+}

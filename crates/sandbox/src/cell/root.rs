@@ -1,0 +1,224 @@
+//! The cell's file system, step by step.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+
+use super::{Step, c_path};
+use crate::spec::{Limits, Tree};
+use crate::sys::mount::{self, ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY};
+use crate::sys::files;
+use crate::wire::{Failure, PlannedFile};
+
+/// The host's root, while it can still be reached.
+pub(crate) struct Host {
+    dir: OwnedFd,
+}
+
+/// Name, major, minor: what each must be, or it is not bound.
+const DEVICES: [(&str, u32, u32); 5] =
+    [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9)];
+
+/// What tells of the host or its kernel more than a program needs. All of /proc is read-only besides.
+const MASKED: [&str; 9] =
+    ["kcore", "keys", "key-users", "kallsyms", "modules", "timer_list", "cmdline", "config.gz", "sysrq-trigger"];
+
+const ETC: [(&str, &str); 6] = [
+    ("etc/passwd", "cell:x:1000:1000:cell:/work:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
+    ("etc/group", "cell:x:1000:\nnogroup:x:65534:\n"),
+    ("etc/hosts", "127.0.0.1 localhost cell\n::1 localhost\n"),
+    ("etc/hostname", "cell\n"),
+    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
+    ("etc/host.conf", "multi on\n"),
+];
+
+fn dir(path: impl AsRef<Path>) -> Result<(), Failure> {
+    let path = path.as_ref();
+    match rustix::fs::mkdirat(CWD, path, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+        Err(e) => Err(e).step("make a directory in the root", path),
+    }
+}
+
+fn file(path: impl AsRef<Path>, mode: u32) -> Result<OwnedFd, Failure> {
+    let path = path.as_ref();
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(mode)).step("make a file in the root", path)
+}
+
+/// `/a/b` as `a/b`, with every directory above the last name made; nothing but plain names.
+fn inside(path: &Path) -> Result<PathBuf, Failure> {
+    let mut relative = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::RootDir => {}
+            Component::Normal(name) => relative.push(name),
+            _ => return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("place in the root", path),
+        }
+    }
+    for above in relative.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
+        if !above.as_os_str().is_empty() {
+            dir(above)?;
+        }
+    }
+    Ok(relative)
+}
+
+/// A root of our own, with the host's still reachable by the fd that is returned.
+pub(super) fn build() -> Result<Host, Failure> {
+    mount::make_private().step("make mounts private", "/")?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let host = Host { dir: rustix::fs::open("/", flags, Mode::empty()).step("open", "/")? };
+    // Any directory that surely exists can carry the new root for the moment until it is the root.
+    mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
+    rustix::process::chdir("/proc").step("enter the root", "")?;
+    for name in ["proc", "dev", "dev/shm", "etc", "src", "work", "tmp"] {
+        dir(name)?;
+    }
+    for (path, text) in ETC {
+        rustix::io::write(file(path, 0o644)?, text.as_bytes()).step("write", path)?;
+    }
+    devices(&host)?;
+    mount::mount_new(c"proc", c"proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, c"").step("mount", "proc")?;
+    for name in MASKED {
+        let target = c_path(format!("proc/{name}")).step("mask", name)?;
+        match mount::bind(c"dev/null", &target) {
+            // Not every kernel has every file.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            other => other.step("mask", format!("/proc/{name}"))?,
+        }
+    }
+    mount::pivot_here().step("pivot to the root", "")?;
+    Ok(host)
+}
+
+fn devices(host: &Host) -> Result<(), Failure> {
+    for (name, major, minor) in DEVICES {
+        let what = format!("/dev/{name}");
+        let node = c_path(format!("dev/{name}")).step("bind a device", &what)?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(&host.dir, &node, flags, Mode::empty()).step("bind a device", &what)?;
+        let stat = rustix::fs::fstat(&fd).step("bind a device", &what)?;
+        let real = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+            && (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)) == (major, minor);
+        if !real {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV)).step("bind a device", &what);
+        }
+        drop(file(Path::new("dev").join(name), 0o666)?);
+        let tree = mount::clone_tree(fd.as_fd(), c"", false).step("bind a device", &what)?;
+        mount::set_attr(tree.as_fd(), ATTR_NOSUID, false).step("bind a device", &what)?;
+        mount::attach(tree.as_fd(), CWD, &node).step("bind a device", &what)?;
+    }
+    for (link, to) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
+        rustix::fs::symlinkat(to, CWD, Path::new("dev").join(link)).step("link in /dev", link)?;
+    }
+    Ok(())
+}
+
+pub(super) fn links(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
+    // The working directory is the root of the cell since the pivot.
+    for (at, to) in links {
+        rustix::fs::symlinkat(to, CWD, inside(at)?).step("make a link", at)?;
+    }
+    Ok(())
+}
+
+/// Makes a detached tree harmless: read-only, no setuid, no devices, all the way down.
+pub(crate) fn harmless(tree: BorrowedFd<'_>) -> io::Result<()> {
+    mount::set_attr(tree, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true)
+}
+
+fn attach(tree: BorrowedFd<'_>, at: &Path) -> Result<(), Failure> {
+    let target = inside(at)?;
+    let stat = rustix::fs::fstat(tree).step("look at a tree", at)?;
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        dir(&target)?;
+    } else if rustix::fs::statat(CWD, &target, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_err() {
+        drop(file(&target, 0o644)?);
+    }
+    mount::attach(tree, CWD, &c_path(&target).step("attach a tree", at)?).step("attach a tree", at)
+}
+
+/// Trees that the launcher opened with root's rights.
+pub(super) fn attach_trees(trees: &[Tree], opened: &[OwnedFd]) -> Result<(), Failure> {
+    if trees.len() != opened.len() {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("attach the trees", "");
+    }
+    trees.iter().zip(opened).try_for_each(|(tree, fd)| attach(fd.as_fd(), &tree.cell))
+}
+
+/// Trees that this process, with the caller's own id, may see.
+pub(super) fn open_trees(host: &Host, trees: &[Tree]) -> Result<(), Failure> {
+    for tree in trees {
+        // From the host's root, not from ours: the fd decides where the relative name starts.
+        let relative = tree.host.strip_prefix("/").unwrap_or(&tree.host);
+        let name = c_path(relative).step("open", &tree.host)?;
+        let fd = mount::clone_tree(host.dir.as_fd(), &name, true).step("open", &tree.host)?;
+        harmless(fd.as_fd()).step("make read-only", &tree.host)?;
+        attach(fd.as_fd(), &tree.cell)?;
+    }
+    Ok(())
+}
+
+/// Sources and the like. Nobody else is here yet, so that nothing can be in the way.
+pub(super) fn write_files(planned: &[PlannedFile], contents: BorrowedFd<'_>, mut offset: u64) -> Result<(), Failure> {
+    for one in planned {
+        let fd = file(inside(&one.path)?, one.mode)?;
+        files::copy(contents, offset as i64, fd.as_fd(), one.len).step("write", &one.path)?;
+        offset += one.len;
+    }
+    Ok(())
+}
+
+/// One tmpfs under one cap, seen at three places. With a cap of 0 they stay directories of the read-only root.
+pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
+    let open = |path: &str| {
+        rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .step("open the scratch", path)
+    };
+    if limits.scratch == 0 {
+        return open("work");
+    }
+    // The four directories of ours take no inode from the program's share.
+    let options = format!("mode=755,size={},nr_inodes={}", limits.scratch, limits.scratch_inodes.saturating_add(4));
+    let options = c_path(options).step("mount the scratch", "")?;
+    mount::mount_new(c"tmpfs", c"work", MS_NOSUID | MS_NODEV, &options).step("mount the scratch", "tmpfs")?;
+    let whole = open("work")?;
+    for (name, mode) in [("work", 0o755), ("tmp", 0o1777), ("shm", 0o1777)] {
+        rustix::fs::mkdirat(&whole, name, Mode::from_raw_mode(0o755)).step("make the scratch", name)?;
+        rustix::fs::chmodat(&whole, name, Mode::from_raw_mode(mode), rustix::fs::AtFlags::empty())
+            .step("make the scratch", name)?;
+    }
+    let bind = |name: &std::ffi::CStr, at: &std::ffi::CStr| {
+        let tree = mount::clone_tree(whole.as_fd(), name, false).step("bind the scratch", "")?;
+        mount::attach(tree.as_fd(), CWD, at).step("bind the scratch", "")
+    };
+    bind(c"tmp", c"tmp")?;
+    bind(c"shm", c"dev/shm")?;
+    // Last, over the whole of it, which then is reachable by the fd alone.
+    bind(c"work", c"work")?;
+    Ok(whole)
+}
+
+/// The root becomes read-only and the host's disappears. Returns fds of the root and of its proc.
+pub(super) fn seal(host: Host) -> Result<(OwnedFd, OwnedFd), Failure> {
+    // A relative name of the root directory is the root mount itself, with what is stacked upon it left out.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open("/", flags, Mode::empty()).step("open the root", "/")?;
+    let proc_dir = rustix::fs::open("/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .step("open", "/proc")?;
+    mount::set_attr(root.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, false)
+        .step("make the root read-only", "/")?;
+    rustix::process::fchdir(&host.dir).step("step aside", "")?;
+    drop(host);
+    mount::detach_here().step("detach the host", "")?;
+    rustix::process::chdir("/").step("enter the root", "")?;
+    // What `/` is now must be what was sealed: never a directory of the host.
+    let (a, b) = (rustix::fs::stat("/").step("check the root", "")?, rustix::fs::fstat(&root).step("check the root", "")?);
+    if (a.st_dev, a.st_ino) != (b.st_dev, b.st_ino) {
+        return Err(io::Error::from_raw_os_error(libc::EXDEV)).step("check the root", "");
+    }
+    Ok((root, proc_dir))
+}

@@ -1,0 +1,197 @@
+//! Control groups: where they can be made on this host, and what each offers.
+//!
+//! One interface over what hosts have: `v2` (root, or a subtree delegated to a user), `v1` with a v2 group beside
+//! it for kill and cpu.stat where the host is hybrid, and nothing at all. A group lives as long as its cell and is
+//! locked (flock) by the launcher that made it: a group whose lock can be had belongs to nobody and is swept.
+
+mod dir;
+mod v1;
+mod v2;
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+
+use crate::report::Applied;
+use crate::spec::Limits;
+
+/// The place under which this process can make groups.
+pub(crate) enum Base {
+    V2(v2::Base),
+    V1(v1::Base),
+    None { why: String },
+}
+
+/// The group of one cell.
+pub(crate) enum Group {
+    V2(v2::Group),
+    V1(v1::Group),
+    None,
+}
+
+/// What the kernel counted in a group that was new when the cell began: each value is a delta from zero.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Counters {
+    pub(crate) oom_kills: u64,
+    pub(crate) pids_refused: u64,
+    pub(crate) memory_peak: Option<u64>,
+    pub(crate) processes_peak: Option<u64>,
+    pub(crate) cpu_user_us: Option<u64>,
+    pub(crate) cpu_system_us: Option<u64>,
+}
+
+/// What an open file of a group says, so that the supervisor can sample it without rights of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Meter {
+    /// Bytes charged, caches included.
+    MemoryCurrent,
+    /// `active_file` and `inactive_file`: what the kernel could take back.
+    MemoryStat,
+    /// `usage_usec`.
+    CpuStat,
+    /// Nanoseconds.
+    CpuNanos,
+}
+
+impl Base {
+    /// Looks at the mounts once. Never fails: a host without groups is a host with fewer layers.
+    pub(crate) fn find() -> Base {
+        let mounts = match dir::mounts() {
+            Ok(mounts) => mounts,
+            Err(e) => return Base::None { why: format!("cannot read /proc/self/mountinfo: {e}") },
+        };
+        if let Some(unified) = mounts.v2.as_deref()
+            && v2::has_controllers(unified)
+        {
+            return v2::Base::find(unified).map_or_else(|why| Base::None { why }, Base::V2);
+        }
+        v1::Base::find(&mounts).map_or_else(|why| Base::None { why }, Base::V1)
+    }
+
+    pub(crate) fn make(&self, with_cpu: bool) -> io::Result<Group> {
+        match self {
+            Base::V2(base) => base.make().map(Group::V2),
+            Base::V1(base) => base.make(with_cpu).map(Group::V1),
+            Base::None { .. } => Ok(Group::None),
+        }
+    }
+
+    /// Removes what a launcher that died without cleaning up has left.
+    pub(crate) fn sweep(&self) {
+        match self {
+            Base::V2(base) => base.sweep(),
+            Base::V1(base) => base.sweep(),
+            Base::None { .. } => {}
+        }
+    }
+
+    pub(crate) fn has_limits(&self) -> bool {
+        !matches!(self, Base::None { .. })
+    }
+
+    /// What it gives and what it lacks, in words.
+    pub(crate) fn describe(&self) -> (Vec<Applied>, Vec<Applied>) {
+        match self {
+            Base::V2(base) => base.describe(),
+            Base::V1(base) => base.describe(),
+            Base::None { why } => {
+                let weaker = |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
+                (
+                    vec![],
+                    vec![
+                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup"),
+                        weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
+                        weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
+                    ],
+                )
+            }
+        }
+    }
+}
+
+impl Group {
+    pub(crate) fn limit(&self, limits: &Limits) -> io::Result<()> {
+        match self {
+            Group::V2(group) => group.limit(limits),
+            Group::V1(group) => group.limit(limits),
+            Group::None => Ok(()),
+        }
+    }
+
+    /// The group that clone3 puts the child in.
+    pub(crate) fn clone_into(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Group::V2(group) => Some(group.fd()),
+            Group::V1(group) => group.clone_into(),
+            Group::None => None,
+        }
+    }
+
+    /// Files into which the child writes `0` to join the rest.
+    pub(crate) fn joins(&self) -> &[OwnedFd] {
+        match self {
+            Group::V1(group) => group.joins(),
+            _ => &[],
+        }
+    }
+
+    /// The child exists and has its own copies.
+    pub(crate) fn joined(&mut self) {
+        if let Group::V1(group) = self {
+            group.joined();
+        }
+    }
+
+    pub(crate) fn meters(&self) -> Vec<(Meter, OwnedFd)> {
+        match self {
+            Group::V2(group) => group.meters(),
+            Group::V1(group) => group.meters(),
+            Group::None => vec![],
+        }
+    }
+
+    /// SIGKILL to everything inside, where the kernel has a switch for it.
+    pub(crate) fn kill(&self) {
+        match self {
+            Group::V2(group) => group.kill(),
+            Group::V1(group) => group.kill(),
+            Group::None => {}
+        }
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        match self {
+            Group::V2(group) => group.counters(),
+            Group::V1(group) => group.counters(),
+            Group::None => Counters::default(),
+        }
+    }
+
+    pub(crate) fn remove(self) {
+        match self {
+            Group::V2(group) => group.remove(),
+            Group::V1(group) => group.remove(),
+            Group::None => {}
+        }
+    }
+}
+
+/// The kernel's hard line. Scratch pages are charged to the group that writes them, so that the line lies above
+/// both caps together: a full scratch then is ENOSPC and never an OOM kill. Between the two caps and the line the
+/// supervisor samples what is not scratch and not cache.
+fn memory_line(limits: &Limits) -> u64 {
+    limits.memory.saturating_add(limits.scratch)
+}
+
+/// The init of the cell is one of the group's tasks and none of the program's.
+fn tasks_line(limits: &Limits) -> u64 {
+    limits.processes.saturating_add(1)
+}
+
+/// Microseconds in each period of 100 ms. The kernel takes no less than 1 ms.
+fn cpu_quota(limits: &Limits) -> u64 {
+    (limits.milli_cpus * 100).max(1000)
+}
+
+const CPU_PERIOD_US: u64 = 100_000;

@@ -1,0 +1,186 @@
+//! cgroup v1: one directory a controller, and on a hybrid host a v2 directory for kill and cpu.stat.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::rc::Rc;
+
+use rustix::fs::{Mode, OFlags};
+
+use super::dir::{self, Dir, Mounts};
+use super::v2::open_meters;
+use super::{CPU_PERIOD_US, Counters, Meter, cpu_quota, memory_line, tasks_line};
+use crate::report::Applied;
+use crate::spec::Limits;
+
+/// Our directory in each hierarchy.
+pub(crate) struct Base {
+    memory: Rc<OwnedFd>,
+    pids: Rc<OwnedFd>,
+    cpu: Option<Rc<OwnedFd>>,
+    /// The v2 half of a hybrid host.
+    unified: Option<Rc<OwnedFd>>,
+    /// Only where there is no v2 half to count cpu time.
+    cpuacct: Option<Rc<OwnedFd>>,
+}
+
+pub(crate) struct Group {
+    memory: Dir,
+    pids: Dir,
+    cpu: Option<Dir>,
+    unified: Option<Dir>,
+    cpuacct: Option<Dir>,
+    /// `tasks` of every v1 directory, for the child to write itself into.
+    joins: Vec<OwnedFd>,
+}
+
+fn ours(mount: &Path) -> io::Result<Rc<OwnedFd>> {
+    let path = mount.join("hotcell");
+    match rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(rustix::io::Errno::EXIST) => dir::open(&path).map(Rc::new),
+        Err(e) => Err(e.into()),
+    }
+}
+
+impl Base {
+    pub(super) fn find(mounts: &Mounts) -> Result<Base, String> {
+        let need = |controller: &str| {
+            let mount = mounts
+                .v1
+                .get(controller)
+                .ok_or_else(|| format!("the `{controller}` cgroup controller is not mounted"))?;
+            ours(mount).map_err(|e| format!("no group can be made in {}: {e}", mount.display()))
+        };
+        let maybe = |mount: Option<&Path>| mount.and_then(|mount| ours(mount).ok());
+        let unified = maybe(mounts.v2.as_deref());
+        let cpuacct = match unified {
+            Some(_) => None,
+            None => maybe(mounts.v1.get("cpuacct").map(|p| p.as_path())),
+        };
+        Ok(Base {
+            memory: need("memory")?,
+            pids: need("pids")?,
+            cpu: maybe(mounts.v1.get("cpu").map(|p| p.as_path())),
+            unified,
+            cpuacct,
+        })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Rc<OwnedFd>> {
+        [&self.memory, &self.pids].into_iter().chain(&self.cpu).chain(&self.unified).chain(&self.cpuacct)
+    }
+
+    pub(super) fn make(&self, with_cpu: bool) -> io::Result<Group> {
+        // A name that a crashed launcher of the same pid left is passed over, not joined.
+        self.make_named(&dir::fresh_name(), with_cpu).or_else(|_| self.make_named(&dir::fresh_name(), with_cpu))
+    }
+
+    fn make_named(&self, name: &CStr, with_cpu: bool) -> io::Result<Group> {
+        let make = |base: &Rc<OwnedFd>| Dir::make(base, name);
+        let maybe = |base: &Option<Rc<OwnedFd>>| base.as_ref().map(make).transpose();
+        let mut group = Group {
+            memory: make(&self.memory)?,
+            pids: make(&self.pids)?,
+            cpu: if with_cpu { maybe(&self.cpu)? } else { None },
+            unified: maybe(&self.unified)?,
+            cpuacct: maybe(&self.cpuacct)?,
+            joins: vec![],
+        };
+        // cpu and cpuacct may be one hierarchy under two names.
+        let v1 = [&group.memory, &group.pids].into_iter().chain(&group.cpu).chain(&group.cpuacct);
+        group.joins = v1.map(|dir| dir::open_file(dir.fd(), "tasks", OFlags::WRONLY)).collect::<Result<_, _>>()?;
+        Ok(group)
+    }
+
+    pub(super) fn sweep(&self) {
+        for base in self.all() {
+            dir::sweep(base.as_fd(), |group| {
+                // Exists in the v2 half only; elsewhere the tasks die with their launcher.
+                let _ = dir::write(group, "cgroup.kill", "1");
+            });
+        }
+    }
+
+    pub(super) fn describe(&self) -> (Vec<Applied>, Vec<Applied>) {
+        let mut on = vec![
+            Applied::new("memory", "cgroup v1 memory.limit_in_bytes with memory.memsw"),
+            Applied::new("processes", "cgroup v1 pids.max"),
+        ];
+        let mut off = vec![];
+        match self.cpu {
+            Some(_) => on.push(Applied::new("cpu", "cgroup v1 cpu.cfs_quota_us")),
+            None => off.push(Applied::new("cpu", "`cpus` is not enforced, because there is no cpu controller")),
+        }
+        (on, off)
+    }
+}
+
+impl Group {
+    pub(super) fn clone_into(&self) -> Option<BorrowedFd<'_>> {
+        self.unified.as_ref().map(Dir::fd)
+    }
+
+    pub(super) fn joins(&self) -> &[OwnedFd] {
+        &self.joins
+    }
+
+    pub(super) fn joined(&mut self) {
+        self.joins.clear();
+    }
+
+    pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
+        let line = memory_line(limits).to_string();
+        dir::write(self.memory.fd(), "memory.limit_in_bytes", &line)?;
+        // Absent without swap accounting. Memory plus swap at the same line: no swap.
+        match dir::write(self.memory.fd(), "memory.memsw.limit_in_bytes", &line) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        dir::write(self.pids.fd(), "pids.max", &tasks_line(limits).to_string())?;
+        if let Some(cpu) = &self.cpu {
+            dir::write(cpu.fd(), "cpu.cfs_period_us", &CPU_PERIOD_US.to_string())?;
+            dir::write(cpu.fd(), "cpu.cfs_quota_us", &cpu_quota(limits).to_string())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn meters(&self) -> Vec<(Meter, OwnedFd)> {
+        let mut meters = open_meters(
+            self.memory.fd(),
+            &[(Meter::MemoryCurrent, "memory.usage_in_bytes"), (Meter::MemoryStat, "memory.stat")],
+        );
+        if let Some(unified) = &self.unified {
+            meters.extend(open_meters(unified.fd(), &[(Meter::CpuStat, "cpu.stat")]));
+        } else if let Some(cpuacct) = &self.cpuacct {
+            meters.extend(open_meters(cpuacct.fd(), &[(Meter::CpuNanos, "cpuacct.usage")]));
+        }
+        meters
+    }
+
+    pub(super) fn kill(&self) {
+        if let Some(unified) = &self.unified {
+            let _ = dir::write(unified.fd(), "cgroup.kill", "1");
+        }
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        let memory = self.memory.fd();
+        let cpu = |key| self.unified.as_ref().and_then(|dir| dir::number(dir.fd(), "cpu.stat", key));
+        let nanos = |name| self.cpuacct.as_ref().and_then(|dir| dir::number(dir.fd(), name, ""));
+        Counters {
+            oom_kills: dir::number(memory, "memory.oom_control", "oom_kill").unwrap_or(0),
+            pids_refused: dir::number(self.pids.fd(), "pids.events", "max").unwrap_or(0),
+            memory_peak: dir::number(memory, "memory.max_usage_in_bytes", ""),
+            processes_peak: dir::number(self.pids.fd(), "pids.peak", ""),
+            cpu_user_us: cpu("user_usec").or_else(|| Some(nanos("cpuacct.usage_user")? / 1000)),
+            cpu_system_us: cpu("system_usec").or_else(|| Some(nanos("cpuacct.usage_sys")? / 1000)),
+        }
+    }
+
+    pub(super) fn remove(self) {
+        drop(self.joins);
+        let all = [Some(self.memory), Some(self.pids), self.cpu, self.unified, self.cpuacct];
+        all.into_iter().flatten().for_each(Dir::remove);
+    }
+}

@@ -1,0 +1,85 @@
+//! What this host gives: ids, Landlock, groups; asked once by the launcher, carried by every report.
+
+use crate::cgroup::Base;
+use crate::launcher::host_id_base;
+use crate::report::Applied;
+
+/// Who the program is, seen from the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// The caller is root: an id of its own for each cell, derived from its init's pid, which is unique while the
+    /// cell lives. Accounting by user (pipes, locked memory, keys) then is by cell.
+    PerCell,
+    /// The caller is root of a container with few ids: nobody.
+    Nobody,
+    /// The caller is an ordinary user: the caller's own.
+    Caller { uid: u32, gid: u32 },
+}
+
+const NOBODY: u32 = 65534;
+
+impl Ids {
+    pub(crate) fn find() -> Ids {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let has = |file: &str, id: u32| maps(file).iter().any(|(first, count)| id >= *first && id - first < *count);
+        let both = |id| has("/proc/self/uid_map", id) && has("/proc/self/gid_map", id);
+        if uid == 0 && both(host_id_base()) && both(host_id_base() + (1 << 22)) {
+            Ids::PerCell
+        } else if uid == 0 && both(NOBODY) {
+            Ids::Nobody
+        } else {
+            Ids::Caller { uid, gid }
+        }
+    }
+
+    pub(crate) fn is_root(&self) -> bool {
+        !matches!(self, Ids::Caller { .. })
+    }
+
+    pub(crate) fn outside(&self, init: i32) -> (u32, u32) {
+        match *self {
+            Ids::PerCell => (host_id_base() + init as u32, host_id_base() + init as u32),
+            Ids::Nobody => (NOBODY, NOBODY),
+            Ids::Caller { uid, gid } => (uid, gid),
+        }
+    }
+}
+
+/// (first, count) of each line of an id map, as seen from inside.
+fn maps(file: &str) -> Vec<(u32, u32)> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.split_whitespace();
+            Some((fields.next()?.parse().ok()?, fields.nth(1)?.parse().ok()?))
+        })
+        .collect()
+}
+
+/// The version of Landlock that the kernel has on, if any.
+pub(crate) fn landlock_abi() -> Option<u32> {
+    crate::sys::seccomp::landlock_abi()
+}
+
+/// What is enforced in every cell on this host, and what is weaker than it should be.
+pub(crate) fn layers(base: &Base, landlock: Option<u32>, ids: &Ids) -> (Vec<Applied>, Vec<Applied>) {
+    let mut on = vec![
+        Applied::new("namespaces", "user, pid, mount, network, ipc, uts, cgroup"),
+        Applied::new("identity", match ids {
+            Ids::PerCell => "a host id of the cell's own, that owns nothing",
+            Ids::Nobody => "nobody",
+            Ids::Caller { .. } => "the caller's id, without any capability",
+        }),
+        Applied::new("filesystem", "a root of its own by pivot_root; read-only trees, one writable tmpfs"),
+        Applied::new("capabilities", "none, and no_new_privs"),
+        Applied::new("syscalls", "seccomp allowlist with user notification"),
+        Applied::new("limits", "rlimits CORE, FSIZE, NOFILE, NPROC, MEMLOCK, MSGQUEUE, RTPRIO"),
+    ];
+    let (mut cgroup_on, mut off) = base.describe();
+    on.append(&mut cgroup_on);
+    match landlock {
+        Some(abi) => on.push(Applied::new("landlock", format!("ABI {abi}"))),
+        None => off.push(Applied::new("landlock", "not in this kernel or not on; read-only mounts hold alone")),
+    }
+    (on, off)
+}

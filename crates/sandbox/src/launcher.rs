@@ -1,0 +1,373 @@
+//! The launcher: a small, single-threaded process that makes cells, reaps them and clears up after them.
+//!
+//! It is forked before the supervisor has threads, so that clone is cheap and the child may do as it likes. It owns
+//! what must not outlive a cell: the init process, the groups. It ends when the supervisor's socket does, after the
+//! last cell; a run whose own socket ends is killed.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+
+use crate::cell::{self, Birth, GID, UID};
+use crate::cgroup::{Base, Group};
+use crate::host;
+use crate::report::Applied;
+use crate::spec::{Layer, Limits, Network, Tree};
+use crate::sys::process::{self, Pid, Side};
+use crate::sys::{mount, socket};
+use crate::wire::{self, Failure, FromLauncher, Order, Plan, REQUEST_FDS};
+
+const SOCKET: i32 = 3;
+
+/// Above anything a user database gives out, so that no file of the host is owned by it.
+const HOST_ID_BASE: u32 = 0x7000_0000;
+
+/// The supervisor's side.
+pub(crate) struct Process {
+    pub(crate) socket: Option<OwnedFd>,
+    pid: Pid,
+}
+
+impl Process {
+    /// Forks the launcher. The caller has checked that it is single-threaded.
+    pub(crate) fn start() -> io::Result<Process> {
+        let (ours, theirs) = socket::pair()?;
+        match process::fork()? {
+            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
+            Side::Child => {
+                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs)));
+                process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.socket.take());
+        process::wait_for(self.pid);
+    }
+}
+
+fn live(socket: OwnedFd) -> io::Result<()> {
+    process::set_name(c"hotcell-launch");
+    // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
+    process::setsid()?;
+    process::reset_signals();
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
+    for number in 0..3 {
+        process::place(null.as_fd(), number)?;
+    }
+    process::place(process::duplicate_above(socket.as_fd(), 16)?.as_fd(), SOCKET)?;
+    std::mem::forget((socket, null));
+    process::close_from(SOCKET + 1)?;
+    process::raise_open_files();
+    Launcher::new(process::adopt(SOCKET)?)?.serve()
+}
+
+struct Launcher {
+    socket: Option<OwnedFd>,
+    signals: OwnedFd,
+    /// Readable when this process is dead: given to every cell.
+    own: OwnedFd,
+    base: Base,
+    ids: host::Ids,
+    landlock: Option<u32>,
+    enforced: Vec<Applied>,
+    degraded: Vec<Applied>,
+    cells: Vec<Cell>,
+}
+
+/// A cell at work.
+struct Cell {
+    pid: Pid,
+    pidfd: OwnedFd,
+    leash: OwnedFd,
+    group: Group,
+    /// `None` once the supervisor has let go of the run.
+    run: Option<OwnedFd>,
+}
+
+impl Launcher {
+    fn new(socket: OwnedFd) -> io::Result<Launcher> {
+        let base = Base::find();
+        base.sweep();
+        let landlock = host::landlock_abi();
+        let ids = host::Ids::find();
+        let (enforced, degraded) = host::layers(&base, landlock, &ids);
+        Ok(Launcher {
+            socket: Some(socket),
+            signals: process::signal_fd(&[libc::SIGCHLD])?,
+            own: process::pidfd_open(std::process::id() as Pid)?,
+            base,
+            ids,
+            landlock,
+            enforced,
+            degraded,
+            cells: vec![],
+        })
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        while self.socket.is_some() || !self.cells.is_empty() {
+            let (request, dead, asked) = self.wait()?;
+            if dead {
+                while process::read_signal(self.signals.as_fd()).is_some() {}
+                while let Some(dead) = process::reap() {
+                    self.bury(dead.pid);
+                }
+            }
+            for pid in asked {
+                self.kill(pid);
+            }
+            if request {
+                self.accept();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a request, a death, or a word on the socket of a run (whose pids are returned).
+    fn wait(&self) -> io::Result<(bool, bool, Vec<Pid>)> {
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        let mut pids = vec![];
+        for cell in &self.cells {
+            if let Some(run) = &cell.run {
+                fds.push(PollFd::new(run, PollFlags::IN));
+                pids.push(cell.pid);
+            }
+        }
+        if let Some(socket) = &self.socket {
+            fds.push(PollFd::new(socket, PollFlags::IN));
+        }
+        match rustix::event::poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        let asked = pids.iter().zip(&fds[1..]).filter(|(_, fd)| ready(fd)).map(|(pid, _)| *pid).collect();
+        let request = self.socket.is_some() && fds.last().is_some_and(ready);
+        Ok((request, ready(&fds[0]), asked))
+    }
+
+    fn accept(&mut self) {
+        let Some(socket) = &self.socket else { return };
+        let mut byte = [0u8; 16];
+        match socket::receive(socket.as_fd(), &mut byte, false) {
+            Ok(Some((_, fds))) => {
+                if let Ok(fds) = <[OwnedFd; REQUEST_FDS]>::try_from(fds) {
+                    self.launch(fds);
+                }
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            // The supervisor asks for nothing more: serve what is going, then end.
+            _ => self.socket = None,
+        }
+    }
+
+    /// Everything of the run is closed here when this returns: only the cell has it.
+    fn launch(&mut self, [run, supervisor, plan, stdin, stdout, stderr]: [OwnedFd; REQUEST_FDS]) {
+        let fds = [supervisor.as_fd(), plan.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        match self.try_launch(fds, &run) {
+            Ok(cell) => self.cells.push(Cell { run: Some(run), ..cell }),
+            Err(failure) => drop(wire::send(&run, &FromLauncher::Failed(failure), &[])),
+        }
+    }
+
+    fn try_launch(&mut self, run_fds: [BorrowedFd<'_>; 5], run: &OwnedFd) -> Result<Cell, Failure> {
+        let start = wire::now_ns();
+        let (plan, _) = Plan::read(run_fds[1]).map_err(failed("read the plan", ""))?;
+        self.check_required(&plan)?;
+        let group = self.base.make(needs_cpu_group(&plan.limits)).map_err(failed("make the cgroup", ""))?;
+        if let Err(e) = group.limit(&plan.limits) {
+            group.remove();
+            return Err(failed("write the cgroup's limits", "")(e));
+        }
+        let grouped = wire::now_ns();
+        let mut cell = self.give_birth(group, plan.network)?;
+        cell.group.joined();
+        let cloned = wire::now_ns();
+        let launched = self.order(&cell, &plan, run_fds).and_then(|()| {
+            let meters = cell.group.meters();
+            let message = FromLauncher::Launched {
+                pid: cell.pid,
+                meters: meters.iter().map(|(meter, _)| *meter).collect(),
+                enforced: self.enforced.clone(),
+                degraded: self.degraded.clone(),
+                cgroup_ns: grouped - start,
+                clone_ns: cloned - grouped,
+            };
+            let fds: Vec<_> = meters.iter().map(|(_, fd)| fd.as_fd()).collect();
+            wire::send(run, &message, &fds).map_err(failed("tell the supervisor", ""))
+        });
+        match launched {
+            Ok(()) => Ok(cell),
+            Err(failure) => {
+                abandon(cell);
+                Err(failure)
+            }
+        }
+    }
+
+    fn check_required(&self, plan: &Plan) -> Result<(), Failure> {
+        for layer in &plan.require {
+            let (name, missing) = match layer {
+                Layer::Cgroup => ("cgroup", !self.base.has_limits()),
+                Layer::Landlock => ("Landlock", self.landlock.is_none()),
+            };
+            if missing {
+                return Err(Failure {
+                    step: "meet the requirements".into(),
+                    what: format!("`{name}` is required and this host does not give it"),
+                    errno: libc::EOPNOTSUPP,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A new cell in its namespaces, with ids, waiting for its order.
+    fn give_birth(&self, group: Group, network: Network) -> Result<Cell, Failure> {
+        let mut flags = libc::CLONE_NEWUSER
+            | libc::CLONE_NEWPID
+            | libc::CLONE_NEWNS
+            | libc::CLONE_NEWIPC
+            | libc::CLONE_NEWUTS;
+        if network != Network::Full {
+            flags |= libc::CLONE_NEWNET;
+        }
+        let (leash, theirs) = match socket::pair() {
+            Ok(pair) => pair,
+            Err(e) => {
+                group.remove();
+                return Err(failed("make a socket", "")(e));
+            }
+        };
+        match process::clone(flags, group.clone_into()) {
+            Ok(Side::Child) => cell::live(&Birth {
+                leash: theirs.as_fd(),
+                launcher: self.own.as_fd(),
+                joins: group.joins(),
+                drop_groups: self.ids.is_root(),
+            }),
+            Ok(Side::Parent((pid, pidfd))) => {
+                let cell = Cell { pid, pidfd, leash, group, run: None };
+                let mapped = self.write_id_maps(pid).and_then(|()| {
+                    rustix::io::write(&cell.leash, b"m")?;
+                    Ok(())
+                });
+                match mapped {
+                    Ok(()) => Ok(cell),
+                    Err(e) => {
+                        abandon(cell);
+                        Err(failed("write the id maps", "")(e))
+                    }
+                }
+            }
+            Err(e) => {
+                group.remove();
+                Err(failed("clone into new namespaces", "")(e))
+            }
+        }
+    }
+
+    fn write_id_maps(&self, pid: Pid) -> io::Result<()> {
+        let (uid, gid) = self.ids.outside(pid);
+        let proc = |name: &str| format!("/proc/{pid}/{name}");
+        if !self.ids.is_root() {
+            std::fs::write(proc("setgroups"), "deny")?;
+        }
+        std::fs::write(proc("uid_map"), format!("{UID} {uid} 1"))?;
+        std::fs::write(proc("gid_map"), format!("{GID} {gid} 1"))
+    }
+
+    fn order(&self, cell: &Cell, plan: &Plan, run_fds: [BorrowedFd<'_>; 5]) -> Result<(), Failure> {
+        let mut trees = vec![];
+        if self.ids.is_root() {
+            // The streams are the program's own, so that it may open /dev/stdout again.
+            let (uid, gid) = self.ids.outside(cell.pid);
+            let owner = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            for stream in &run_fds[2..] {
+                rustix::fs::fchown(stream, Some(owner.0), Some(owner.1))
+                    .map_err(|e| failed("give the streams away", "")(e.into()))?;
+            }
+            for tree in &plan.trees {
+                trees.push(open_tree(tree)?);
+            }
+        }
+        let order = Order {
+            trees_opened: self.ids.is_root(),
+            count_clones: !self.base.has_limits(),
+            landlock: self.landlock.is_some(),
+        };
+        let fds: Vec<_> = run_fds.into_iter().chain(trees.iter().map(AsFd::as_fd)).collect();
+        wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
+    }
+
+    fn kill(&mut self, pid: Pid) {
+        let Some(cell) = self.cells.iter_mut().find(|cell| cell.pid == pid) else { return };
+        let mut word = [0u8; 16];
+        let gone = match &cell.run {
+            Some(run) => !matches!(socket::receive(run.as_fd(), &mut word, false), Ok(Some(_))),
+            None => true,
+        };
+        if gone {
+            cell.run = None;
+        }
+        kill(cell);
+    }
+
+    /// After the death of an init: everything in its pid namespace is dead too.
+    fn bury(&mut self, pid: Pid) {
+        let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else { return };
+        let cell = self.cells.swap_remove(at);
+        let counters = cell.group.counters();
+        let failure = wire::receive::<Failure>(&cell.leash, false).ok().flatten();
+        cell.group.remove();
+        if let Some(run) = cell.run {
+            if let Some((failure, _)) = failure {
+                let _ = wire::send(&run, &FromLauncher::Failed(failure), &[]);
+            }
+            let _ = wire::send(&run, &FromLauncher::Gone(counters), &[]);
+        }
+    }
+}
+
+fn kill(cell: &Cell) {
+    cell.group.kill();
+    // ESRCH: it is dead and waits to be buried.
+    let _ = process::pidfd_signal(cell.pidfd.as_fd(), libc::SIGKILL);
+}
+
+/// A cell that never got to work.
+fn abandon(cell: Cell) {
+    kill(&cell);
+    process::wait_for(cell.pid);
+    cell.group.remove();
+}
+
+fn open_tree(tree: &Tree) -> Result<OwnedFd, Failure> {
+    use std::os::unix::ffi::OsStrExt;
+    let open = || {
+        let path = std::ffi::CString::new(tree.host.as_os_str().as_bytes())?;
+        let fd = mount::clone_tree(rustix::fs::CWD, &path, true)?;
+        cell::harmless(fd.as_fd())?;
+        Ok(fd)
+    };
+    open().map_err(failed("open", &tree.host.to_string_lossy()))
+}
+
+/// Without it a program on a host of that many processors is not slowed down anyway.
+fn needs_cpu_group(limits: &Limits) -> bool {
+    let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    limits.milli_cpus < all * 1000
+}
+
+fn failed<'a>(step: &'a str, what: &'a str) -> impl Fn(io::Error) -> Failure + use<'a> {
+    move |e| Failure { step: step.into(), what: what.into(), errno: e.raw_os_error().unwrap_or(libc::EIO) }
+}
+
+pub(crate) const fn host_id_base() -> u32 {
+    HOST_ID_BASE
+}

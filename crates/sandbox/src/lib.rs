@@ -1,0 +1,71 @@
+//! The cell: runs one untrusted program on Linux, lets nothing out, and says with evidence what happened.
+//!
+//! # How it works
+//!
+//! Four processes take part in a run:
+//!
+//!     supervisor   the caller's own process, any number of threads, one blocking `run` a thread
+//!        | one socket for requests, and a pair of sockets a run
+//!     launcher     forked before the first thread; makes the groups, clones cells, reaps, clears up
+//!        | clone3 into user, pid, mount, network, ipc and uts namespaces (cgroup a moment later)
+//!     init         PID 1 of the cell: mounts its root, lets go of the host, drops everything, reaps
+//!        | fork
+//!     program      new session, rlimits, seccomp, exec
+//!
+//! The launcher has the caller's privilege and needs no more: as an ordinary user it works through the user
+//! namespace; as root it maps each cell to a host id of its own that owns nothing. Init and program have none.
+//!
+//! Everything that stops the program is the kernel's: namespaces, read-only mounts, Landlock, cgroups, rlimits,
+//! seccomp. Everything that says why is evidence of ours: flags set before we kill, counters of a cgroup that was
+//! new, bytes counted on a pipe, and seccomp notifications, which the supervisor answers and writes down.
+//!
+//! Who dies with whom: the program with init (pid namespace), init with the launcher (PDEATHSIG and a pidfd), a cell
+//! with its run's socket, the launcher with the supervisor's socket. Groups that are left by a launcher that was
+//! killed are unlocked, and swept by the next one.
+
+mod cell;
+mod cgroup;
+mod error;
+mod filter;
+mod host;
+mod launcher;
+mod probe;
+mod report;
+mod signals;
+mod spec;
+mod supervise;
+mod sys;
+mod wire;
+mod witness;
+
+use std::os::fd::AsFd;
+
+pub use error::SandboxError;
+pub use filter::never_honest;
+pub use probe::{Primitive, probe};
+pub use report::*;
+pub use signals::Signals;
+pub use spec::*;
+
+/// Makes cells. One for each process that wants any, started before its first thread.
+pub struct Launcher {
+    process: launcher::Process,
+}
+
+impl Launcher {
+    /// Forks the launcher process. Refuses when there are threads already: a fork of a process with threads copies
+    /// locks that nobody will ever release.
+    pub fn start() -> Result<Launcher, SandboxError> {
+        let threads = std::fs::read_dir("/proc/self/task").map_err(SandboxError::Start)?.count();
+        if threads > 1 {
+            return Err(SandboxError::Threads { threads });
+        }
+        Ok(Launcher { process: launcher::Process::start().map_err(SandboxError::Start)? })
+    }
+
+    /// Runs one program to its end. May be called from any number of threads at once.
+    pub fn run(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
+        let socket = self.process.socket.as_ref().ok_or(SandboxError::LauncherDied)?;
+        supervise::run(socket.as_fd(), spec, streams)
+    }
+}

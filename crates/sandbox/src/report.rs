@@ -1,0 +1,138 @@
+//! What happened, with the evidence for it.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// One finished run. A misbehaving program is never an error: it is here.
+#[derive(Debug)]
+pub struct Report {
+    pub end: End,
+    /// Why we killed it, noted before we did.
+    pub killed: Option<Kill>,
+    /// Attempts that were refused and limits that were met, in order, at most [`MAX_VIOLATIONS`].
+    pub violations: Vec<Violation>,
+    /// How many more there were.
+    pub violations_dropped: u64,
+    pub stdout: Output,
+    pub stderr: Output,
+    pub usage: Usage,
+    pub enforced: Vec<Applied>,
+    pub degraded: Vec<Applied>,
+    pub timings: Timings,
+    /// The scratch, still readable now that nothing can change it.
+    pub scratch: Option<Scratch>,
+}
+
+pub const MAX_VIOLATIONS: usize = 100;
+
+/// How the program's main process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Exited(i32),
+    Signaled(i32),
+    /// It was there, and was killed with the whole cell before its own status could be read.
+    Killed,
+    /// exec itself was refused: the program never ran.
+    NotExecuted { errno: i32 },
+}
+
+/// Our own reason to end a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kill {
+    WallTime,
+    CpuTime,
+    Memory,
+    Violation,
+    Cancelled { signal: i32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    Timeout,
+    Memory,
+    Processes,
+    Output,
+    Disk,
+    Network,
+    Write,
+    Syscall,
+}
+
+#[derive(Clone, Debug)]
+pub struct Violation {
+    pub kind: Kind,
+    pub at: Duration,
+    pub detail: Detail,
+    /// Which witness says so.
+    pub evidence: &'static str,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    pub syscall: Option<String>,
+    pub path: Option<String>,
+    pub address: Option<String>,
+    pub limit: Option<u64>,
+    pub observed: Option<u64>,
+    pub pid: Option<i32>,
+    pub note: Option<String>,
+}
+
+/// One stream of output: everything up to the cap, else its beginning and its end.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    pub head: Vec<u8>,
+    pub tail: Vec<u8>,
+    /// All that the program wrote.
+    pub total: u64,
+}
+
+impl Output {
+    /// Bytes between head and tail that were not kept.
+    pub fn dropped(&self) -> u64 {
+        self.total - (self.head.len() + self.tail.len()) as u64
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    pub wall: Duration,
+    pub cpu_user: Duration,
+    pub cpu_system: Duration,
+    pub memory_peak: u64,
+    /// `None` where nothing counted them.
+    pub processes_peak: Option<u64>,
+    pub scratch: u64,
+    pub read_bytes: u64,
+    pub write_bytes: u64,
+}
+
+/// A layer and the mechanism that it has, or lacks, in this run.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Applied {
+    pub layer: String,
+    pub mechanism: String,
+}
+
+impl Applied {
+    pub(crate) fn new(layer: &str, mechanism: impl Into<String>) -> Self {
+        Applied { layer: layer.into(), mechanism: mechanism.into() }
+    }
+}
+
+/// Where the time went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timings {
+    pub cgroup: Duration,
+    pub clone: Duration,
+    pub mounts: Duration,
+    pub exec: Duration,
+    pub run: Duration,
+    pub collect: Duration,
+}
+
+/// The payload's writable tree, by fd. Nothing here follows a link or opens what is not a regular file.
+#[derive(Debug)]
+pub struct Scratch {
+    pub(crate) dir: OwnedFd,
+}

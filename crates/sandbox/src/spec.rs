@@ -1,0 +1,106 @@
+//! What the caller asks for: the program, what it may see, and how much of everything it may use.
+
+use std::ffi::OsString;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One program in one cell.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The program and its arguments. A name without `/` is looked for in the cell's own `PATH`.
+    pub argv: Vec<OsString>,
+    /// The whole environment of the program; nothing is inherited.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where the program starts, inside the cell.
+    pub cwd: PathBuf,
+    /// Host directories or files that the cell sees, read-only.
+    pub trees: Vec<Tree>,
+    /// Symbolic links in the cell's root: (where, what it says).
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// Files made inside the cell, read-only for the program.
+    pub files: Vec<File>,
+    pub limits: Limits,
+    pub network: Network,
+    pub on_violation: OnViolation,
+    /// Layers without which not to run at all, besides those that are never left out.
+    pub require: Vec<Layer>,
+}
+
+/// A host path, recursively and read-only, at a place in the cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tree {
+    pub host: PathBuf,
+    pub cell: PathBuf,
+}
+
+/// A file that is written into the cell before the program exists.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Absolute, inside the cell.
+    pub path: PathBuf,
+    pub mode: u32,
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    pub wall: Duration,
+    /// Between the polite SIGTERM and SIGKILL.
+    pub grace: Duration,
+    /// User and system time of all processes together.
+    pub cpu_time: Option<Duration>,
+    /// Thousandths of a processor.
+    pub milli_cpus: u64,
+    pub memory: u64,
+    /// Processes and threads at one time.
+    pub processes: u64,
+    pub open_files: u64,
+    pub file_size: u64,
+    /// Bytes of `/work`, `/tmp` and `/dev/shm` together; 0 makes them read-only.
+    pub scratch: u64,
+    pub scratch_inodes: u64,
+    /// Bytes of stdout, and as many of stderr.
+    pub output: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Not even loopback.
+    None,
+    /// Loopback inside the cell.
+    Local,
+    /// The host's own network.
+    Full,
+}
+
+/// What a refused attempt means for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OnViolation {
+    Kill,
+    Fail,
+    Note,
+}
+
+/// A layer of isolation that a host may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Layer {
+    Cgroup,
+    Landlock,
+}
+
+/// The caller's ends of the program's three streams, and a way to call the run off.
+#[derive(Default)]
+pub struct Streams<'a> {
+    /// Copied to the program's standard input; `None` is an empty input.
+    pub stdin: Option<OwnedFd>,
+    /// Where output goes as it comes, beside what the report keeps.
+    pub stdout: Option<BorrowedFd<'a>>,
+    pub stderr: Option<BorrowedFd<'a>>,
+    /// Bytes of each stream that the report keeps, half from the beginning and half from the end.
+    pub keep: usize,
+    /// Readable means: stop. Once, with SIGTERM and grace; a second time, at once. See [`crate::Signals`].
+    pub cancel: Option<&'a crate::Signals>,
+}

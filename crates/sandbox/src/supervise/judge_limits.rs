@@ -1,0 +1,152 @@
+//! Limits that the kernel does not enforce by itself, from samples whose distance follows what is left of them.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::meters::Meters;
+use crate::report::{Detail, Kind};
+use crate::spec::Limits;
+use crate::sys::files;
+
+/// The fastest that memory is filled: what is left of a limit lasts at least so long.
+const BYTES_PER_MS: u64 = 4 << 20;
+const CLOSEST: Duration = Duration::from_millis(2);
+const FARTHEST: Duration = Duration::from_millis(100);
+/// Without a group this is the only line there is.
+const WITHOUT_GROUP: Duration = Duration::from_millis(10);
+
+#[derive(Default)]
+pub(super) struct Samples {
+    next: Option<Instant>,
+    memory_peak: u64,
+    scratch_peak: u64,
+    tasks_peak: u64,
+    /// Tasks at the last census, and how many were made since: an upper bound of what there is.
+    tasks: u64,
+    tasks_since: u64,
+    counts_tasks: bool,
+}
+
+type Breach = (Kind, Detail, &'static str);
+
+impl Samples {
+    pub(super) fn begin(&mut self, now: Instant) {
+        self.next = Some(now + CLOSEST);
+        self.tasks = 1;
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    pub(super) fn memory_peak(&self) -> u64 {
+        self.memory_peak
+    }
+
+    pub(super) fn scratch_peak(&self) -> u64 {
+        self.scratch_peak
+    }
+
+    pub(super) fn processes_peak(&self) -> Option<u64> {
+        self.counts_tasks.then_some(self.tasks_peak.max(1))
+    }
+
+    /// One look at everything; returns the limits that are passed.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        meters: &Meters,
+        scratch: Option<&OwnedFd>,
+        limits: &Limits,
+    ) -> Vec<Breach> {
+        let mut breaches = vec![];
+        if let Some((detail, evidence)) = self.disk(scratch, limits) {
+            breaches.push((Kind::Disk, detail, evidence));
+        }
+        let in_scratch = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).map_or(0, |u| u.bytes_used);
+        let (memory, cpu) = if meters.has_group() {
+            (self.group_memory(meters, in_scratch, limits), meters.cpu().unwrap_or_default())
+        } else {
+            self.census(meters, limits)
+        };
+        self.memory_peak = self.memory_peak.max(memory);
+        if memory > limits.memory {
+            let detail = Detail { limit: Some(limits.memory), observed: Some(memory), ..Detail::default() };
+            let evidence = if meters.has_group() { "cgroup memory, sampled" } else { "resident memory, sampled" };
+            breaches.push((Kind::Memory, detail, evidence));
+        }
+        let mut until_cpu = FARTHEST;
+        if let Some(limit) = limits.cpu_time {
+            if cpu >= limit {
+                let detail = Detail {
+                    limit: Some(limit.as_millis() as u64),
+                    observed: Some(cpu.as_millis() as u64),
+                    note: Some("cpu time".into()),
+                    ..Detail::default()
+                };
+                breaches.push((Kind::Timeout, detail, "cpu time, sampled"));
+            }
+            let processors = limits.milli_cpus.div_ceil(1000).max(1) as u32;
+            until_cpu = (limit.saturating_sub(cpu)) / processors;
+        }
+        let room = limits.memory.saturating_sub(memory).min(limits.scratch.saturating_sub(in_scratch).max(1 << 20));
+        let until_full = Duration::from_millis(room / BYTES_PER_MS);
+        let farthest = if meters.has_group() { FARTHEST } else { WITHOUT_GROUP };
+        self.next = Some(now + until_full.min(until_cpu).clamp(CLOSEST, farthest));
+        breaches
+    }
+
+    /// What is neither scratch nor a cache that the kernel would give back.
+    fn group_memory(&self, meters: &Meters, in_scratch: u64, limits: &Limits) -> u64 {
+        let charged = meters.memory_charged().unwrap_or(0).saturating_sub(in_scratch);
+        if charged > limits.memory { charged.saturating_sub(meters.memory_reclaimable()) } else { charged }
+    }
+
+    fn census(&mut self, meters: &Meters, limits: &Limits) -> (u64, Duration) {
+        let census = meters.census();
+        self.counted(census.tasks);
+        // Forks share pages, and a sum counts them for each: look closely before accusing.
+        let memory =
+            if census.anonymous > limits.memory { meters.anonymous_exact() } else { census.anonymous };
+        (memory, census.cpu)
+    }
+
+    fn counted(&mut self, tasks: u64) {
+        self.counts_tasks = true;
+        self.tasks = tasks;
+        self.tasks_since = 0;
+        self.tasks_peak = self.tasks_peak.max(tasks);
+    }
+
+    /// A task is about to be made. Says how many there are when there is no room for it.
+    pub(super) fn new_task(&mut self, meters: &Meters, limit: u64) -> Option<u64> {
+        if self.tasks + self.tasks_since >= limit {
+            self.counted(meters.census().tasks);
+            if self.tasks >= limit {
+                return Some(self.tasks);
+            }
+        }
+        self.tasks_since += 1;
+        self.tasks_peak = self.tasks_peak.max(self.tasks + self.tasks_since);
+        None
+    }
+
+    /// A scratch in which nothing is free any more.
+    pub(super) fn disk(&mut self, scratch: Option<&OwnedFd>, limits: &Limits) -> Option<(Detail, &'static str)> {
+        if limits.scratch == 0 {
+            return None;
+        }
+        let used = files::usage(scratch?.as_fd()).ok()?;
+        self.scratch_peak = self.scratch_peak.max(used.bytes_used);
+        if used.bytes_free == 0 {
+            let detail = Detail { limit: Some(limits.scratch), observed: Some(used.bytes_used), ..Detail::default() };
+            return Some((detail, "scratch is full"));
+        }
+        if used.inodes_free == 0 {
+            let detail =
+                Detail { limit: Some(limits.scratch_inodes), observed: Some(used.inodes_used), ..Detail::default() };
+            return Some((detail, "scratch has no inode left"));
+        }
+        None
+    }
+}

@@ -1,0 +1,117 @@
+//! Sampling: how much is used now, from the group's files, or from the cell's own proc where there is no group.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::cgroup::Meter;
+
+/// What can be read of a cell while it runs.
+pub(super) struct Meters {
+    pub(super) group: Vec<(Meter, OwnedFd)>,
+    /// The cell's own /proc: it lists the cell's processes only.
+    pub(super) proc: Option<OwnedFd>,
+}
+
+/// What a look through the cell's /proc adds up to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Census {
+    /// Processes and threads, without init.
+    pub(super) tasks: u64,
+    /// Anonymous pages, shared ones counted for each that has them: an upper bound.
+    pub(super) anonymous: u64,
+    pub(super) cpu: Duration,
+}
+
+impl Meters {
+    fn text(&self, meter: Meter, buf: &mut [u8; 8192]) -> Option<usize> {
+        let (_, fd) = self.group.iter().find(|(m, _)| *m == meter)?;
+        rustix::io::pread(fd, buf, 0).ok()
+    }
+
+    fn keyed(&self, meter: Meter, key: &str) -> Option<u64> {
+        let mut buf = [0u8; 8192];
+        let n = self.text(meter, &mut buf)?;
+        let text = std::str::from_utf8(&buf[..n]).ok()?;
+        if key.is_empty() {
+            return text.trim().parse().ok();
+        }
+        text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
+    }
+
+    pub(super) fn has_group(&self) -> bool {
+        self.group.iter().any(|(meter, _)| *meter == Meter::MemoryCurrent)
+    }
+
+    pub(super) fn memory_charged(&self) -> Option<u64> {
+        self.keyed(Meter::MemoryCurrent, "")
+    }
+
+    /// Page cache that the kernel would take back rather than kill for.
+    pub(super) fn memory_reclaimable(&self) -> u64 {
+        ["active_file", "inactive_file"].iter().filter_map(|key| self.keyed(Meter::MemoryStat, key)).sum()
+    }
+
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        self.keyed(Meter::CpuStat, "usage_usec")
+            .map(Duration::from_micros)
+            .or_else(|| self.keyed(Meter::CpuNanos, "").map(Duration::from_nanos))
+    }
+
+    pub(super) fn census(&self) -> Census {
+        let mut sum = Census::default();
+        self.each_process(|proc, pid| {
+            let mut buf = [0u8; 1024];
+            let Some(stat) = small(proc, &format!("{pid}/stat"), &mut buf) else { return };
+            // The name, in parentheses, may hold anything: what follows the last one is numbers.
+            let Some((_, fields)) = stat.rsplit_once(") ") else { return };
+            let fields: Vec<u64> = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
+            let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
+            sum.cpu += Duration::from_millis((field(14) + field(15) + field(16) + field(17)) * 10);
+            if pid == 1 {
+                return;
+            }
+            sum.tasks += field(20);
+            if let Some(statm) = small(proc, &format!("{pid}/statm"), &mut buf) {
+                let mut fields = statm.split(' ').map(|f| f.parse::<u64>().unwrap_or(0));
+                let (resident, shared) = (fields.nth(1).unwrap_or(0), fields.next().unwrap_or(0));
+                sum.anonymous += resident.saturating_sub(shared) * crate::sys::files::page_size() as u64;
+            }
+        });
+        sum
+    }
+
+    /// Anonymous pages, each counted once: exact, and slower to get.
+    pub(super) fn anonymous_exact(&self) -> u64 {
+        let mut sum = 0;
+        self.each_process(|proc, pid| {
+            let mut buf = [0u8; 2048];
+            let rollup = small(proc, &format!("{pid}/smaps_rollup"), &mut buf).unwrap_or_default();
+            sum += rollup
+                .lines()
+                .find_map(|l| l.strip_prefix("Pss_Anon:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+                .unwrap_or(0)
+                * 1024;
+        });
+        sum
+    }
+
+    fn each_process(&self, mut look: impl FnMut(BorrowedFd<'_>, u32)) {
+        let Some(proc) = &self.proc else { return };
+        // Read anew each time: an iterator of its own does not move the shared position of the fd.
+        let Ok(dir) = rustix::fs::Dir::read_from(proc) else { return };
+        for entry in dir.flatten() {
+            if let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+                look(proc.as_fd(), pid);
+            }
+        }
+    }
+}
+
+/// Lossy: a process can give itself any bytes for a name, and must not get out of the count by that.
+fn small(proc: BorrowedFd<'_>, name: &str, buf: &mut [u8]) -> Option<String> {
+    let fd = rustix::fs::openat(proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let n = rustix::io::read(&fd, &mut *buf).ok()?;
+    Some(String::from_utf8_lossy(&buf[..n]).into_owned())
+}

@@ -1,0 +1,526 @@
+//! One run, from the request to the report, in the thread that asked for it.
+//!
+//!   asked -> launched -> built -> started -> ended -> gone -> drained
+//!
+//! A single poll loop serves everything: both output streams, the input, notifications, the clock, samples, the
+//! caller's wish to stop. Nothing in it waits for anything else, so no stalled terminal delays a kill and no flood
+//! of output delays an answer. The reason for a kill is noted before the kill.
+
+mod input;
+mod judge_limits;
+mod meters;
+mod output;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::cgroup::Counters;
+use crate::error::SandboxError;
+use crate::report::{
+    Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Scratch, Timings, Usage, Violation,
+};
+use crate::spec::{OnViolation, Spec, Streams};
+use crate::sys::seccomp::{self, Answer};
+use crate::sys::socket;
+use crate::wire::{self, Failure, FromCell, FromLauncher, Plan, Rusage};
+use crate::witness::{self, Seen, Witness};
+use input::Input;
+use judge_limits::Samples;
+use meters::Meters;
+use output::Stream;
+
+/// A cell that is not ready by then never will be.
+const SET_UP_WITHIN: Duration = Duration::from_secs(30);
+
+/// Asks `launcher` for a cell and stays with it to the end.
+pub(crate) fn run(launcher: BorrowedFd<'_>, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
+    let io = |what| move |source| SandboxError::Io { what, source };
+    let asked = Instant::now();
+    let plan = Plan::write(spec).map_err(io("write the plan"))?;
+    let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
+    let (cell, cell_theirs) = socket::pair().map_err(io("make a socket"))?;
+    let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
+    let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
+    let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs].map(AsFd::as_fd);
+    socket::send(launcher, b"r", &fds).map_err(|_| SandboxError::LauncherDied)?;
+    drop((run_theirs, cell_theirs, plan, stdin_theirs, stdout_theirs, stderr_theirs));
+
+    let limit = spec.limits.output;
+    let state = State {
+        spec,
+        cancel: streams.cancel,
+        run,
+        cell: Some(cell),
+        listener: None,
+        input: Input::new(streams.stdin, stdin).map_err(io("prepare the input"))?,
+        stdout: Stream::new(stdout, streams.stdout, streams.keep, limit).map_err(io("prepare stdout"))?,
+        stderr: Stream::new(stderr, streams.stderr, streams.keep, limit).map_err(io("prepare stderr"))?,
+        witness: None,
+        scratch: None,
+        meters: Meters { group: vec![], proc: None },
+        samples: Samples::default(),
+        asked,
+        started: None,
+        ended: None,
+        kill_at: None,
+        killed: None,
+        end: None,
+        gone: None,
+        failure: None,
+        violations: vec![],
+        violations_dropped: 0,
+        rusage: Rusage::default(),
+        enforced: vec![],
+        degraded: vec![],
+        timings: Timings::default(),
+    };
+    state.drive()
+}
+
+struct State<'a> {
+    spec: &'a Spec,
+    cancel: Option<&'a crate::Signals>,
+    run: OwnedFd,
+    cell: Option<OwnedFd>,
+    listener: Option<OwnedFd>,
+    input: Input,
+    stdout: Stream,
+    stderr: Stream,
+    witness: Option<Witness>,
+    scratch: Option<OwnedFd>,
+    meters: Meters,
+    samples: Samples,
+    asked: Instant,
+    started: Option<Instant>,
+    ended: Option<Instant>,
+    /// When SIGTERM has had its time.
+    kill_at: Option<Instant>,
+    killed: Option<Kill>,
+    end: Option<End>,
+    gone: Option<Counters>,
+    failure: Option<Failure>,
+    violations: Vec<Violation>,
+    violations_dropped: u64,
+    rusage: Rusage,
+    enforced: Vec<Applied>,
+    degraded: Vec<Applied>,
+    timings: Timings,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Launcher,
+    Cell,
+    Notification,
+    Stdout,
+    Stderr,
+    StdoutSink,
+    StderrSink,
+    StdinSource,
+    StdinPipe,
+    Cancel,
+}
+
+impl State<'_> {
+    fn drive(mut self) -> Result<Report, SandboxError> {
+        let mut buf = Vec::new();
+        while self.gone.is_none() || !self.stdout.is_done() || !self.stderr.is_done() {
+            for (event, flags) in self.wait()? {
+                self.serve(event, flags, &mut buf)?;
+            }
+            self.check_clock();
+        }
+        self.finish()
+    }
+
+    fn wait<'a>(&'a self) -> Result<Vec<(Event, PollFlags)>, SandboxError> {
+        let mut events = Vec::with_capacity(10);
+        let mut fds = Vec::with_capacity(10);
+        let mut watch = |event, fd: Option<BorrowedFd<'a>>, flags| {
+            if let Some(fd) = fd {
+                events.push(event);
+                fds.push(PollFd::from_borrowed_fd(fd, flags));
+            }
+        };
+        watch(Event::Launcher, self.gone.is_none().then(|| self.run.as_fd()), PollFlags::IN);
+        watch(Event::Cell, self.cell.as_ref().map(AsFd::as_fd), PollFlags::IN);
+        watch(Event::Notification, self.listener.as_ref().map(AsFd::as_fd), PollFlags::IN);
+        watch(Event::Stdout, self.stdout.source(), PollFlags::IN);
+        watch(Event::Stderr, self.stderr.source(), PollFlags::IN);
+        watch(Event::StdoutSink, self.stdout.sink(), PollFlags::OUT);
+        watch(Event::StderrSink, self.stderr.sink(), PollFlags::OUT);
+        watch(Event::StdinSource, self.input.source(), PollFlags::IN);
+        if let Some((pipe, pending)) = self.input.sink() {
+            let flags = if pending { PollFlags::OUT } else { PollFlags::empty() };
+            watch(Event::StdinPipe, Some(pipe), flags);
+        }
+        watch(Event::Cancel, self.cancel.map(|c| c.as_fd()), PollFlags::IN);
+        let timeout = self.next_deadline().map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
+        });
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(SandboxError::Io { what: "wait for the cell", source: e.into() }),
+        }
+        Ok(events.into_iter().zip(fds.iter().map(PollFd::revents)).filter(|(_, r)| !r.is_empty()).collect())
+    }
+
+    fn serve(&mut self, event: Event, flags: PollFlags, buf: &mut Vec<u8>) -> Result<(), SandboxError> {
+        match event {
+            Event::Launcher => self.hear_launcher()?,
+            Event::Cell => self.hear_cell(),
+            Event::Notification => self.answer_one(flags),
+            Event::Stdout => self.stdout.read(buf),
+            Event::Stderr => self.stderr.read(buf),
+            Event::StdoutSink => self.stdout.write(),
+            Event::StderrSink => self.stderr.write(),
+            Event::StdinSource => self.input.read(buf),
+            Event::StdinPipe if flags.contains(PollFlags::ERR) => self.input.close(),
+            Event::StdinPipe => self.input.write(),
+            Event::Cancel => self.cancel(),
+        }
+        if matches!(event, Event::Stdout | Event::Stderr) {
+            self.check_output();
+        }
+        Ok(())
+    }
+
+    fn hear_launcher(&mut self) -> Result<(), SandboxError> {
+        let Ok(Some((message, fds))) = wire::receive(&self.run, false) else {
+            return Err(SandboxError::LauncherDied);
+        };
+        match message {
+            FromLauncher::Launched { meters, enforced, degraded, cgroup_ns, clone_ns, .. } => {
+                self.meters.group = meters.into_iter().zip(fds).collect();
+                (self.enforced, self.degraded) = (enforced, degraded);
+                self.timings.cgroup = Duration::from_nanos(cgroup_ns);
+                self.timings.clone = Duration::from_nanos(clone_ns);
+            }
+            FromLauncher::Failed(failure) => return Err(failure.into()),
+            FromLauncher::Gone(counters) => {
+                // What the cell said last is in its socket still.
+                while self.cell.is_some() && self.hear_cell_now() {}
+                self.gone = Some(counters);
+                self.cell = None;
+                self.listener = None;
+                self.input.close();
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_cell(&mut self) {
+        self.hear_cell_now();
+    }
+
+    /// Hears one message, if there is one.
+    fn hear_cell_now(&mut self) -> bool {
+        let Some(cell) = &self.cell else { return false };
+        let (message, fds) = match wire::receive(cell, false) {
+            Ok(Some(heard)) => heard,
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return false,
+            _ => {
+                self.cell = None;
+                return false;
+            }
+        };
+        self.understand(message, fds);
+        true
+    }
+
+    fn understand(&mut self, message: FromCell, fds: Vec<OwnedFd>) {
+        let mut fds = fds.into_iter();
+        match message {
+            FromCell::Built { mounts_ns } => {
+                self.timings.mounts = Duration::from_nanos(mounts_ns);
+                if let (Some(scratch), Some(root), Some(proc)) = (fds.next(), fds.next(), fds.next()) {
+                    let device = rustix::fs::fstat(&scratch).ok().map(|stat| stat.st_dev);
+                    let device = device.filter(|_| self.spec.limits.scratch > 0);
+                    self.witness = Some(Witness { root, scratch: device, network: self.spec.network });
+                    self.scratch = Some(scratch);
+                    self.meters.proc = Some(proc);
+                }
+            }
+            FromCell::Starting { .. } => {
+                let now = Instant::now();
+                self.timings.exec = now - self.asked;
+                self.started = Some(now);
+                self.samples.begin(now);
+                self.listener = fds.next();
+                if let Some(listener) = &self.listener {
+                    seccomp::wake_synchronously(listener.as_fd());
+                }
+            }
+            FromCell::NotExecuted { errno } => self.end = Some(End::NotExecuted { errno }),
+            FromCell::Failed(failure) => self.failure = Some(failure),
+            FromCell::Ended { status, usage, .. } => {
+                self.ended = Some(Instant::now());
+                self.rusage = usage;
+                if self.end.is_none() {
+                    self.end = Some(match libc::WIFSIGNALED(status) {
+                        true => End::Signaled(libc::WTERMSIG(status)),
+                        false => End::Exited(libc::WEXITSTATUS(status)),
+                    });
+                }
+            }
+        }
+    }
+
+    fn answer_one(&mut self, flags: PollFlags) {
+        let (Some(listener), Some(witness)) = (&self.listener, &self.witness) else { return };
+        if !flags.contains(PollFlags::IN) {
+            // Hung up: nobody with that filter is left.
+            self.listener = None;
+            return;
+        }
+        let Ok(Some(call)) = seccomp::receive(listener.as_fd()) else { return };
+        let seen = witness.look(&call);
+        if !witness::is_current(listener.as_fd(), &call) {
+            return;
+        }
+        let answer = match seen {
+            Seen::Nothing(answer) => answer,
+            Seen::NewTask => self.count_task(call.pid),
+            Seen::Attempt { kind, detail, answer } => {
+                self.record(kind, detail, "seccomp notification");
+                answer
+            }
+        };
+        if let Some(listener) = &self.listener {
+            let _ = seccomp::answer(listener.as_fd(), call.id, answer);
+        }
+    }
+
+    /// Counts a new task where no group does. RLIMIT_NPROC holds the line; this is for the record.
+    fn count_task(&mut self, pid: i32) -> Answer {
+        let limit = self.spec.limits.processes;
+        let Some(refused_at) = self.samples.new_task(&self.meters, limit) else { return Answer::Continue };
+        let detail = Detail {
+            limit: Some(limit),
+            observed: Some(refused_at),
+            pid: Some(pid),
+            ..Detail::default()
+        };
+        self.record_once(Kind::Processes, detail, "counted clones");
+        Answer::Errno(libc::EAGAIN)
+    }
+
+    fn at(&self) -> Duration {
+        self.started.map_or(Duration::ZERO, |start| start.elapsed())
+    }
+
+    /// Puts an attempt on record; under `kill`, it is the last.
+    fn record(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
+        if self.violations.len() < MAX_VIOLATIONS {
+            self.violations.push(Violation { kind, at: self.at(), detail, evidence });
+        } else {
+            self.violations_dropped += 1;
+        }
+        if self.spec.on_violation == OnViolation::Kill && self.killed.is_none() {
+            self.kill_now(Kill::Violation);
+        }
+    }
+
+    /// A limit is met once, however long the program stays there.
+    fn record_once(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
+        if !self.violations.iter().any(|v| v.kind == kind && v.evidence == evidence) {
+            self.record(kind, detail, evidence);
+        }
+    }
+
+    fn check_output(&mut self) {
+        let (name, stream) = match (self.stdout.is_over(), self.stderr.is_over()) {
+            (true, _) => ("stdout", &self.stdout),
+            (_, true) => ("stderr", &self.stderr),
+            _ => return,
+        };
+        let detail = Detail {
+            limit: Some(self.spec.limits.output),
+            observed: Some(stream.total()),
+            note: Some(name.into()),
+            ..Detail::default()
+        };
+        self.record_once(Kind::Output, detail, "bytes counted on the pipe");
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        if self.gone.is_some() {
+            return None;
+        }
+        let wall = match (self.started, self.killed) {
+            (Some(started), None) => started.checked_add(self.spec.limits.wall),
+            (None, None) => Some(self.asked + SET_UP_WITHIN),
+            _ => None,
+        };
+        let sample = self.samples.next().filter(|_| self.ended.is_none());
+        [wall, self.kill_at, sample].into_iter().flatten().min()
+    }
+
+    fn check_clock(&mut self) {
+        if self.gone.is_some() {
+            return;
+        }
+        let now = Instant::now();
+        if self.kill_at.is_some_and(|at| now >= at) {
+            self.kill_at = None;
+            self.kill_cell();
+        }
+        if self.killed.is_none() && self.ended.is_none() {
+            match self.started {
+                Some(started) if now.duration_since(started) >= self.spec.limits.wall => {
+                    let detail =
+                        Detail { limit: Some(self.spec.limits.wall.as_millis() as u64), ..Detail::default() };
+                    self.killed = Some(Kill::WallTime);
+                    self.record(Kind::Timeout, detail, "wall clock");
+                    self.terminate();
+                }
+                None if now.duration_since(self.asked) >= SET_UP_WITHIN => {
+                    self.failure = Some(Failure {
+                        step: "set the cell up in time".into(),
+                        what: String::new(),
+                        errno: libc::ETIMEDOUT,
+                    });
+                    self.kill_cell();
+                    self.started = Some(now);
+                }
+                _ => {}
+            }
+        }
+        if self.ended.is_none() && self.samples.next().is_some_and(|at| now >= at) {
+            self.sample(now);
+        }
+    }
+
+    fn sample(&mut self, now: Instant) {
+        let breaches = self.samples.take(now, &self.meters, self.scratch.as_ref(), &self.spec.limits);
+        for (kind, detail, evidence) in breaches {
+            let kill = match kind {
+                Kind::Timeout => Some(Kill::CpuTime),
+                Kind::Memory => Some(Kill::Memory),
+                _ => None,
+            };
+            if let (Some(kill), None) = (kill, self.killed) {
+                self.killed = Some(kill);
+                self.record_once(kind, detail, evidence);
+                if kill == Kill::CpuTime { self.terminate() } else { self.kill_cell() }
+            } else {
+                self.record_once(kind, detail, evidence);
+            }
+        }
+    }
+
+    /// SIGTERM to everyone, SIGKILL when the grace is over.
+    fn terminate(&mut self) {
+        self.kill_at = Some(Instant::now() + self.spec.limits.grace);
+        if let Some(cell) = &self.cell {
+            let _ = socket::send(cell.as_fd(), b"t", &[]);
+        }
+    }
+
+    fn kill_now(&mut self, reason: Kill) {
+        self.killed = Some(reason);
+        self.kill_cell();
+    }
+
+    fn kill_cell(&mut self) {
+        // A launcher that is gone has taken the cell with it; its socket says so next.
+        let _ = socket::send(self.run.as_fd(), b"k", &[]);
+    }
+
+    fn cancel(&mut self) {
+        let Some(signal) = self.cancel.and_then(|signals| signals.take()) else { return };
+        if self.gone.is_some() || self.ended.is_some() {
+            // Only output that nobody takes is left.
+            self.stdout.give_up();
+            self.stderr.give_up();
+        }
+        match self.killed {
+            None => {
+                self.killed = Some(Kill::Cancelled { signal });
+                self.terminate();
+            }
+            Some(_) => self.kill_cell(),
+        }
+    }
+
+    fn finish(mut self) -> Result<Report, SandboxError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure.into());
+        }
+        let finished = Instant::now();
+        let (Some(started), Some(counters)) = (self.started, self.gone) else {
+            // Killed before it began: by the caller, or by the memory limit, which the set-up counts against too.
+            return match self.killed {
+                Some(Kill::Cancelled { signal }) => Err(SandboxError::Cancelled { signal }),
+                _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
+            };
+        };
+        self.judge_counters(&counters);
+        let ended = self.ended.unwrap_or(finished);
+        self.timings.run = ended - started;
+        self.timings.collect = finished - ended;
+        let (user, system) = match (counters.cpu_user_us, counters.cpu_system_us) {
+            (Some(user), Some(system)) => (user, system),
+            _ => (self.rusage.user_us, self.rusage.system_us),
+        };
+        let peak = self.samples.processes_peak();
+        Ok(Report {
+            end: self.end.unwrap_or(End::Killed),
+            killed: self.killed,
+            usage: Usage {
+                wall: ended - started,
+                cpu_user: Duration::from_micros(user),
+                cpu_system: Duration::from_micros(system),
+                memory_peak: counters
+                    .memory_peak
+                    .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
+                // The cell's init is in the group and no process of the program's.
+                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).or(peak),
+                scratch: self.samples.scratch_peak(),
+                read_bytes: self.rusage.read_bytes,
+                write_bytes: self.rusage.write_bytes,
+            },
+            violations: self.violations,
+            violations_dropped: self.violations_dropped,
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            enforced: self.enforced,
+            degraded: self.degraded,
+            timings: self.timings,
+            scratch: self.scratch.map(|dir| Scratch { dir }),
+        })
+    }
+
+    /// What the kernel counted while nobody looked.
+    fn judge_counters(&mut self, counters: &Counters) {
+        let limits = &self.spec.limits;
+        if let Some((detail, evidence)) = self.samples.disk(self.scratch.as_ref(), limits) {
+            self.record_once(Kind::Disk, detail, evidence);
+        }
+        if self.end == Some(End::Signaled(libc::SIGXFSZ)) {
+            let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
+            self.record_once(Kind::Disk, detail, "SIGXFSZ");
+        }
+        if counters.oom_kills > 0 {
+            let detail = Detail {
+                limit: Some(self.spec.limits.memory),
+                observed: Some(counters.oom_kills),
+                note: Some("oom kills".into()),
+                ..Detail::default()
+            };
+            self.record_once(Kind::Memory, detail, "cgroup oom_kill count");
+        }
+        if counters.pids_refused > 0 {
+            let detail = Detail {
+                limit: Some(self.spec.limits.processes),
+                observed: Some(counters.pids_refused),
+                note: Some("forks refused".into()),
+                ..Detail::default()
+            };
+            self.record_once(Kind::Processes, detail, "cgroup pids.events max");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! One stream of the program's output: counted, kept at both ends, passed on with back-pressure.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::report::Output;
+use crate::sys::socket;
+
+const CHUNK: usize = 64 * 1024;
+
+/// Keeps the first half and the last half of its budget; never holds more than that.
+struct Keep {
+    head: Vec<u8>,
+    head_cap: usize,
+    tail: VecDeque<u8>,
+    tail_cap: usize,
+}
+
+impl Keep {
+    fn new(budget: usize) -> Keep {
+        Keep { head: vec![], head_cap: budget.div_ceil(2), tail: VecDeque::new(), tail_cap: budget / 2 }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let (first, rest) = bytes.split_at(bytes.len().min(self.head_cap - self.head.len()));
+        self.head.extend_from_slice(first);
+        let rest = &rest[rest.len().saturating_sub(self.tail_cap)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.tail_cap);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+    }
+}
+
+/// The caller's end, written to without ever waiting for it.
+enum Sink {
+    /// Our own open file, non-blocking; or one that does not block (a regular file).
+    File(OwnedFd),
+    Socket(OwnedFd),
+}
+
+impl Sink {
+    /// A pipe or a terminal is opened anew: O_NONBLOCK belongs to the open file, which we share with our parent.
+    fn open(fd: BorrowedFd<'_>) -> io::Result<Sink> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+        match kind {
+            FileType::Socket => return Ok(Sink::Socket(fd.try_clone_to_owned()?)),
+            FileType::Fifo | FileType::CharacterDevice => {
+                let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+                if let Ok(own) = rustix::fs::open(path, flags, Mode::empty()) {
+                    return Ok(Sink::File(own));
+                }
+            }
+            _ => {}
+        }
+        Ok(Sink::File(fd.try_clone_to_owned()?))
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::File(fd) => Ok(rustix::io::write(fd, bytes)?),
+            Sink::Socket(fd) => socket::send_now(fd.as_fd(), bytes),
+        }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Sink::File(fd) | Sink::Socket(fd) => fd.as_fd(),
+        }
+    }
+}
+
+pub(super) struct Stream {
+    pipe: Option<OwnedFd>,
+    sink: Option<Sink>,
+    /// Read from the program, not yet taken by the caller. While there is any, nothing more is read.
+    pending: Vec<u8>,
+    keep: Keep,
+    total: u64,
+    limit: u64,
+}
+
+impl Stream {
+    pub(super) fn new(
+        pipe: OwnedFd,
+        sink: Option<BorrowedFd<'_>>,
+        keep: usize,
+        limit: u64,
+    ) -> io::Result<Stream> {
+        let sink = sink.map(Sink::open).transpose()?;
+        Ok(Stream { pipe: Some(pipe), sink, pending: vec![], keep: Keep::new(keep), total: 0, limit })
+    }
+
+    /// The program's end, when there is room for what it says.
+    pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
+        if self.pending.is_empty() { self.pipe.as_ref().map(AsFd::as_fd) } else { None }
+    }
+
+    /// The caller's end, when something waits for it.
+    pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
+        if self.pending.is_empty() { None } else { self.sink.as_ref().map(Sink::fd) }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.pipe.is_none() && self.pending.is_empty()
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.total > self.limit
+    }
+
+    /// Reads once and passes on what is under the limit. The end of the stream closes it.
+    pub(super) fn read(&mut self, buf: &mut Vec<u8>) {
+        let Some(pipe) = &self.pipe else { return };
+        buf.resize(CHUNK, 0);
+        let n = match rustix::io::read(pipe, &mut buf[..]) {
+            Ok(n) => n,
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return,
+            Err(_) => 0,
+        };
+        if n == 0 {
+            self.pipe = None;
+            return;
+        }
+        let room = self.limit.saturating_sub(self.total).min(n as u64) as usize;
+        self.total += n as u64;
+        self.keep.push(&buf[..n]);
+        if self.sink.is_some() && room > 0 {
+            self.pending.extend_from_slice(&buf[..room]);
+            self.write();
+        }
+    }
+
+    /// Passes on what the caller takes now. A caller who closed his end ends the program's too.
+    pub(super) fn write(&mut self) {
+        let Some(sink) = &self.sink else { return };
+        match sink.write(&self.pending) {
+            Ok(n) => drop(self.pending.drain(..n)),
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(_) => {
+                self.pending.clear();
+                self.sink = None;
+                self.pipe = None;
+            }
+        }
+    }
+
+    /// The caller has called the run off: what it did not take yet is dropped.
+    pub(super) fn give_up(&mut self) {
+        self.pending.clear();
+        self.sink = None;
+    }
+
+    pub(super) fn finish(self) -> Output {
+        Output { head: self.keep.head, tail: self.keep.tail.into(), total: self.total }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(budget: usize, writes: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
+        let mut keep = Keep::new(budget);
+        writes.iter().for_each(|bytes| keep.push(bytes));
+        (keep.head, keep.tail.into())
+    }
+
+    #[test]
+    fn under_the_budget_everything_is_kept() {
+        let (head, tail) = kept(10, &[b"abc", b"defg", b"hij"]);
+        assert_eq!([head, tail].concat(), b"abcdefghij");
+    }
+
+    #[test]
+    fn over_it_both_ends_are() {
+        assert_eq!(kept(4, &[b"abcdefgh"]), (b"ab".to_vec(), b"gh".to_vec()));
+        assert_eq!(kept(5, &[b"a", b"bcdefgh", b"i"]), (b"abc".to_vec(), b"hi".to_vec()));
+        assert_eq!(kept(0, &[b"abc"]), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,358 @@
+//! Processes: clone3, fork, exec, credentials, capabilities, signals, limits, waiting.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+use super::{check, owned};
+
+pub(crate) type Pid = i32;
+
+const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+/// libc's constant is of a type too narrow for it.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+const CAP_LAST_POSSIBLE: libc::c_ulong = 63;
+
+/// Which side of a fork this is.
+pub(crate) enum Side<T> {
+    Child,
+    Parent(T),
+}
+
+/// A child in the namespaces of `flags`, in the v2 cgroup of `cgroup` from its first instruction.
+///
+/// The caller must be single-threaded, so that the child may allocate and take locks.
+pub(crate) fn clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Side<(Pid, OwnedFd)>> {
+    let mut pidfd: RawFd = -1;
+    // SAFETY: an all-zero clone_args is valid; without CLONE_VM the child gets its own copy of everything,
+    // and the only pointer handed over is to `pidfd`, which outlives the call.
+    let pid = check(unsafe {
+        let mut args: libc::clone_args = std::mem::zeroed();
+        args.flags = (flags as u32 as u64) | libc::CLONE_PIDFD as u64;
+        args.pidfd = &mut pidfd as *mut RawFd as u64;
+        args.exit_signal = libc::SIGCHLD as u64;
+        if let Some(group) = cgroup {
+            args.flags |= CLONE_INTO_CGROUP;
+            args.cgroup = group.as_raw_fd() as u64;
+        }
+        libc::syscall(libc::SYS_clone3, &mut args as *mut libc::clone_args, size_of::<libc::clone_args>())
+    })?;
+    if pid == 0 {
+        return Ok(Side::Child);
+    }
+    Ok(Side::Parent((pid as Pid, owned(pidfd.into())?)))
+}
+
+/// A plain fork. The caller must be single-threaded.
+pub(crate) fn fork() -> io::Result<Side<Pid>> {
+    // SAFETY: the child is a full copy of a single-threaded process.
+    match check(unsafe { libc::fork() }.into())? {
+        0 => Ok(Side::Child),
+        pid => Ok(Side::Parent(pid as Pid)),
+    }
+}
+
+pub(crate) fn unshare(flags: i32) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::unshare(flags) }.into())?;
+    Ok(())
+}
+
+/// Ends the process at once: no destructors, no buffers, nothing of the parent's state run twice.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: takes no pointers and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// NUL-terminated strings and the array of pointers that execve wants.
+pub(crate) struct CArray {
+    strings: Vec<CString>,
+}
+
+impl CArray {
+    pub(crate) fn new(strings: Vec<CString>) -> Self {
+        CArray { strings }
+    }
+
+    fn pointers(&self) -> Vec<*const libc::c_char> {
+        self.strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+    }
+}
+
+/// Replaces the process; returns only to say why it could not.
+pub(crate) fn execve(path: &CStr, argv: &CArray, env: &CArray) -> io::Error {
+    let (argv, env) = (argv.pointers(), env.pointers());
+    // SAFETY: path and every string are NUL-terminated, both arrays end in a null pointer.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Group list, gid and uid, all of them, in the order in which they can still be changed.
+pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<()> {
+    // SAFETY: an empty list is read through no pointer; the others take none. The raw calls change this
+    // thread only, which is the only one.
+    unsafe {
+        if drop_groups {
+            check(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()))?;
+        }
+        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+        check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn setsid() -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::setsid() }.into())?;
+    Ok(())
+}
+
+fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<libc::c_long> {
+    // SAFETY: only options that take plain integers are passed in this module.
+    check(unsafe { libc::prctl(option, value, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong) }.into())
+}
+
+/// No /proc/PID/{exe,fd,environ,mem,...} for others of the same user, no core file.
+pub(crate) fn set_undumpable() -> io::Result<()> {
+    prctl(libc::PR_SET_DUMPABLE, 0).map(drop)
+}
+
+/// SIGKILL when the parent thread dies. A change of credentials clears it: call it after the last one.
+pub(crate) fn die_with_parent() -> io::Result<()> {
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong).map(drop)
+}
+
+pub(crate) fn set_no_new_privs() -> io::Result<()> {
+    prctl(libc::PR_SET_NO_NEW_PRIVS, 1).map(drop)
+}
+
+/// The name that ps and top show.
+pub(crate) fn set_name(name: &CStr) {
+    // SAFETY: the kernel reads at most 16 bytes of a NUL-terminated string. A name is cosmetic.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+#[repr(C)]
+struct CapHeader {
+    version: u32,
+    pid: i32,
+}
+
+#[repr(C)]
+#[derive(Default, Clone, Copy, PartialEq)]
+struct CapData {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Empties the ambient, bounding, effective, permitted and inheritable sets, then asserts that they are.
+pub(crate) fn drop_capabilities() -> io::Result<()> {
+    let none = [CapData::default(); 2];
+    let mut left = none;
+    // SAFETY: header and data are live structs of the layout that version 3 prescribes.
+    unsafe {
+        check(
+            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0, 0, 0).into(),
+        )?;
+        for cap in 0..=CAP_LAST_POSSIBLE {
+            // EINVAL: past the last capability of this kernel.
+            if prctl(libc::PR_CAPBSET_DROP, cap).is_err() {
+                break;
+            }
+        }
+        let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
+        check(libc::syscall(libc::SYS_capset, &header, none.as_ptr()))?;
+        check(libc::syscall(libc::SYS_capget, &header, left.as_mut_ptr()))?;
+    }
+    let bounding = (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
+    if left != none || bounding {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    Ok(())
+}
+
+/// A limit that can't be raised again. One already lower stays as it is.
+pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Result<()> {
+    // SAFETY: both structs are live and of the type that the calls expect.
+    unsafe {
+        let mut now: libc::rlimit = std::mem::zeroed();
+        check(libc::getrlimit(resource, &mut now).into())?;
+        let value = value.min(now.rlim_max);
+        let new = libc::rlimit { rlim_cur: value, rlim_max: value };
+        check(libc::setrlimit(resource, &new).into())?;
+    }
+    Ok(())
+}
+
+/// Raises the number of files this process may open to the most that it is allowed.
+pub(crate) fn raise_open_files() {
+    // SAFETY: the struct is live for both calls. Failing leaves the limit as it was, which is safe.
+    unsafe {
+        let mut now: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut now) == 0 {
+            now.rlim_cur = now.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &now);
+        }
+    }
+}
+
+/// Puts `fd` at the number `to` and keeps it there over exec.
+pub(crate) fn place(fd: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
+    // SAFETY: callers place fds at numbers that no owned fd of theirs has (0 to 2, or ones they gave up).
+    check(unsafe { libc::dup2(fd.as_raw_fd(), to) }.into())?;
+    Ok(())
+}
+
+/// A copy of `fd` whose number is at least `from`, close-on-exec.
+pub(crate) fn duplicate_above(fd: BorrowedFd<'_>, from: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers; the result is new.
+    owned(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_DUPFD_CLOEXEC, from) }.into())
+}
+
+/// Closes every fd whose number is at least `from`, whoever thinks that he owns it: only for a child that is
+/// about to forget everything its parent had.
+pub(crate) fn close_from(from: RawFd) -> io::Result<()> {
+    // SAFETY: takes no pointers; the caller is a fresh child which uses none of the fds above.
+    check(unsafe { libc::syscall(libc::SYS_close_range, from as libc::c_uint, libc::c_uint::MAX, 0) })?;
+    Ok(())
+}
+
+/// An fd that was put at a known number by the parent of this process.
+pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers; it only asks whether the number is open.
+    check(unsafe { libc::fcntl(fd, libc::F_GETFD) }.into())?;
+    owned(fd.into())
+}
+
+/// Every later exec closes every fd from `from` on.
+pub(crate) fn close_on_exec_from(from: RawFd) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            from as libc::c_uint,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC as libc::c_uint,
+        )
+    })?;
+    Ok(())
+}
+
+pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointers.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
+}
+
+pub(crate) fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+    // SAFETY: a null siginfo is allowed.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    })?;
+    Ok(())
+}
+
+/// kill(-1): everything in this pid namespace but PID 1, which the caller must be.
+pub(crate) fn signal_everyone_else(signal: i32) {
+    // SAFETY: takes no pointers. ESRCH (nobody is left) is as good as success.
+    unsafe {
+        if libc::getpid() == 1 {
+            libc::kill(-1, signal);
+        }
+    }
+}
+
+/// A blocked set of signals as something to poll and read.
+pub(crate) fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
+    // SAFETY: the set is initialised by sigemptyset before use.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        for signal in signals {
+            libc::sigaddset(&mut set, *signal);
+        }
+        check(libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()).into())?;
+        owned(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK).into())
+    }
+}
+
+/// The number of one waiting signal, if there is one.
+pub(crate) fn read_signal(fd: BorrowedFd<'_>) -> Option<i32> {
+    // SAFETY: an all-zero signalfd_siginfo is valid and the kernel writes at most its size.
+    unsafe {
+        let mut info: libc::signalfd_siginfo = std::mem::zeroed();
+        let size = size_of::<libc::signalfd_siginfo>();
+        let n = libc::read(fd.as_raw_fd(), (&raw mut info).cast(), size);
+        (n == size as isize).then_some(info.ssi_signo as i32)
+    }
+}
+
+/// Default action for every signal and none blocked: what a program expects to start with.
+pub(crate) fn reset_signals() {
+    // SAFETY: SIG_DFL is a valid handler for each signal; those that can't be changed say EINVAL.
+    unsafe {
+        for signal in 1..=64 {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+    }
+}
+
+/// A read from a terminal in the background is an error instead of a stop.
+pub(crate) fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN is a valid handler; the previous one is not needed.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
+/// What a dead child left.
+pub(crate) struct Dead {
+    pub(crate) pid: Pid,
+    pub(crate) status: i32,
+    pub(crate) usage: libc::rusage,
+}
+
+/// Reaps one dead child without waiting. `None`: nobody is dead, or nobody is left.
+pub(crate) fn reap() -> Option<Dead> {
+    // SAFETY: an all-zero rusage is valid and the kernel fills what it is given.
+    unsafe {
+        let mut status = 0;
+        let mut usage: libc::rusage = std::mem::zeroed();
+        let pid = libc::wait4(-1, &mut status, libc::WNOHANG | libc::__WALL, &mut usage);
+        (pid > 0).then_some(Dead { pid, status, usage })
+    }
+}
+
+/// Waits for one child of this process and forgets it.
+pub(crate) fn wait_for(pid: Pid) {
+    // SAFETY: a null status is allowed. ECHILD means that it is gone already.
+    unsafe {
+        while libc::waitpid(pid, std::ptr::null_mut(), 0) < 0
+            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+        {}
+    }
+}
+
+/// A keyring of its own, so that nothing of the caller's session is reachable by a key id.
+pub(crate) fn new_session_keyring() -> io::Result<()> {
+    // SAFETY: a null name asks for an anonymous keyring.
+    let made = check(unsafe { libc::syscall(libc::SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0 as libc::c_ulong) });
+    match made {
+        // A kernel without keys has none to leak.
+        Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+pub(crate) fn set_host_name(name: &str) -> io::Result<()> {
+    // SAFETY: the pointer and the length are of the same live string.
+    check(unsafe { libc::sethostname(name.as_ptr().cast(), name.len()) }.into())?;
+    Ok(())
+}

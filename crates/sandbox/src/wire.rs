@@ -1,0 +1,192 @@
+//! What the processes say to each other. All of it stays inside one host and one version of this program.
+//!
+//! supervisor -> launcher   one message a run: [`REQUEST_FDS`] fds; the plan itself is in a memory file
+//! launcher  -> supervisor  [`FromLauncher`], on a socket of the run's own
+//! supervisor -> launcher   on that socket: any byte is "kill"; its end is "kill" too
+//! launcher  -> cell        [`Order`], with the run's fds, to a cell that is built and waits
+//! cell      -> supervisor  [`FromCell`]: fds of the cell, the start, the end
+//! supervisor -> cell       any byte is "SIGTERM to everyone"
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use rustix::fs::MemfdFlags;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::cgroup::{Counters, Meter};
+use crate::report::Applied;
+use crate::spec::{Layer, Limits, Network, OnViolation, Spec, Tree};
+use crate::sys::socket;
+
+/// run socket, cell socket, plan, stdin, stdout, stderr.
+pub(crate) const REQUEST_FDS: usize = 6;
+/// Messages are small; what is not is in the plan.
+pub(crate) const MESSAGE: usize = 16 * 1024;
+
+/// A Spec as the launcher and the cell read it: bytes instead of OS strings, contents beside it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) argv: Vec<Vec<u8>>,
+    /// `K=V`
+    pub(crate) env: Vec<Vec<u8>>,
+    pub(crate) cwd: PathBuf,
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    pub(crate) files: Vec<PlannedFile>,
+    pub(crate) limits: Limits,
+    pub(crate) network: Network,
+    pub(crate) on_violation: OnViolation,
+    pub(crate) require: Vec<Layer>,
+}
+
+/// A file whose contents are `len` bytes behind the plan.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PlannedFile {
+    pub(crate) path: PathBuf,
+    pub(crate) mode: u32,
+    pub(crate) len: u64,
+}
+
+const LENGTH: usize = size_of::<u64>();
+
+impl Plan {
+    /// Into a memory file: its length, the plan, the contents of the files.
+    pub(crate) fn write(spec: &Spec) -> io::Result<OwnedFd> {
+        let pair = |(k, v): &(OsString, OsString)| [k.as_bytes(), b"=", v.as_bytes()].concat();
+        let plan = Plan {
+            argv: spec.argv.iter().map(|a| a.clone().into_vec()).collect(),
+            env: spec.env.iter().map(pair).collect(),
+            cwd: spec.cwd.clone(),
+            trees: spec.trees.clone(),
+            links: spec.links.clone(),
+            files: spec
+                .files
+                .iter()
+                .map(|f| PlannedFile { path: f.path.clone(), mode: f.mode, len: f.bytes.len() as u64 })
+                .collect(),
+            limits: spec.limits.clone(),
+            network: spec.network,
+            on_violation: spec.on_violation,
+            require: spec.require.clone(),
+        };
+        let bytes = encode(&plan)?;
+        let fd = rustix::fs::memfd_create(c"hotcell-plan", MemfdFlags::CLOEXEC)?;
+        let mut file = std::fs::File::from(fd);
+        file.write_all(&(bytes.len() as u64).to_ne_bytes())?;
+        file.write_all(&bytes)?;
+        for source in &spec.files {
+            file.write_all(&source.bytes)?;
+        }
+        Ok(file.into())
+    }
+
+    /// The plan and the offset at which the contents of its files begin.
+    pub(crate) fn read(fd: BorrowedFd<'_>) -> io::Result<(Plan, u64)> {
+        let mut length = [0u8; LENGTH];
+        read_at(fd, &mut length, 0)?;
+        let length = u64::from_ne_bytes(length);
+        let mut bytes = vec![0u8; length as usize];
+        read_at(fd, &mut bytes, LENGTH as u64)?;
+        Ok((decode(&bytes)?, LENGTH as u64 + length))
+    }
+}
+
+fn read_at(fd: BorrowedFd<'_>, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buf.is_empty() {
+        let n = rustix::io::pread(fd, &mut *buf, offset)?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buf = &mut buf[n..];
+        offset += n as u64;
+    }
+    Ok(())
+}
+
+/// To a cell that waits: the fds are cell socket, plan, stdin, stdout, stderr, then one for each tree that the
+/// launcher has opened for it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// Without it the cell opens the trees itself, with the caller's own rights.
+    pub(crate) trees_opened: bool,
+    pub(crate) count_clones: bool,
+    pub(crate) landlock: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum FromLauncher {
+    /// The cell has its orders. Behind it come the fds of `meters`.
+    Launched {
+        pid: i32,
+        meters: Vec<Meter>,
+        enforced: Vec<Applied>,
+        degraded: Vec<Applied>,
+        cgroup_ns: u64,
+        clone_ns: u64,
+    },
+    /// Nothing ran.
+    Failed(Failure),
+    /// Nothing of the cell is left: its last process is dead, its groups are removed.
+    Gone(Counters),
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) enum FromCell {
+    /// Fds: scratch, root, proc.
+    Built { mounts_ns: u64 },
+    /// exec comes next. Fd: the listener of the seccomp filter.
+    Starting { at_ns: u64 },
+    /// exec was refused; the program never ran.
+    NotExecuted { errno: i32 },
+    Failed(Failure),
+    Ended { status: i32, at_ns: u64, usage: Rusage },
+}
+
+/// What wait4 told of the program and its children.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Rusage {
+    pub(crate) user_us: u64,
+    pub(crate) system_us: u64,
+    pub(crate) max_rss: u64,
+    pub(crate) read_bytes: u64,
+    pub(crate) write_bytes: u64,
+}
+
+/// A step of the set-up that the kernel refused; the parent makes the sentence.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) step: String,
+    pub(crate) what: String,
+    pub(crate) errno: i32,
+}
+
+pub(crate) fn encode<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    postcard::to_allocvec(value).map_err(io::Error::other)
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
+    postcard::from_bytes(bytes).map_err(io::Error::other)
+}
+
+pub(crate) fn send<T: Serialize>(to: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    socket::send(to.as_fd(), &encode(message)?, fds)
+}
+
+/// The next message and its fds; `None` when the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(from: impl AsFd, wait: bool) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut buf = [0u8; MESSAGE];
+    match socket::receive(from.as_fd(), &mut buf, wait)? {
+        None => Ok(None),
+        Some((n, fds)) => Ok(Some((decode(&buf[..n])?, fds))),
+    }
+}
+
+/// Nanoseconds of the monotonic clock, which is one for all processes of a host.
+pub(crate) fn now_ns() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}

@@ -1,0 +1,101 @@
+//! The witness: what each notified call tried to do, and whether that is a violation.
+//!
+//! It never decides what is possible: mounts, namespaces and Landlock do. A call that they refuse is let through to
+//! be refused by them; so a program that changes its arguments under our eyes changes what is on record, at most.
+
+mod net;
+mod paths;
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use crate::filter::{self, AUDIT_ARCH};
+use crate::report::{Detail, Kind};
+use crate::spec::Network;
+use crate::sys::seccomp::{self, Answer, Notification};
+
+/// What is known of the cell that the calls come from.
+pub(crate) struct Witness {
+    /// The cell's root directory.
+    pub(crate) root: OwnedFd,
+    /// The device number of its scratch, the only place where writing is in order; `None` without one.
+    pub(crate) scratch: Option<u64>,
+    pub(crate) network: Network,
+}
+
+/// What a call was.
+pub(crate) enum Seen {
+    /// In order, or refused without a word.
+    Nothing(Answer),
+    /// A new process or thread, in a cell where nobody else counts them.
+    NewTask,
+    Attempt { kind: Kind, detail: Detail, answer: Answer },
+}
+
+impl Witness {
+    pub(crate) fn look(&self, call: &Notification) -> Seen {
+        let nr = i64::from(call.nr);
+        if call.arch != AUDIT_ARCH || call.nr < 0 || call.nr >= 0x4000_0000 {
+            let abi = if call.arch == AUDIT_ARCH { "x32" } else { "32-bit" };
+            return attempt(Kind::Syscall, call, libc::ENOSYS, |d| {
+                d.syscall = Some(format!("{abi} call {}", call.nr & 0x3fff_ffff));
+            });
+        }
+        if filter::is_never_honest(call.nr) {
+            return attempt(Kind::Syscall, call, libc::EPERM, |_| {});
+        }
+        match nr {
+            libc::SYS_clone if call.args[0] & paths::NAMESPACES != 0 => {
+                attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("flags {:#x}", call.args[0])))
+            }
+            libc::SYS_clone | libc::SYS_fork | libc::SYS_vfork => Seen::NewTask,
+            libc::SYS_ioctl => {
+                attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("request {:#x}", call.args[1])))
+            }
+            libc::SYS_socket => net::socket(call),
+            libc::SYS_connect | libc::SYS_bind | libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
+                net::address(call, self.network)
+            }
+            _ => self.write(call),
+        }
+    }
+}
+
+/// A violation of `kind` by this call, answered with `errno`.
+fn attempt(kind: Kind, call: &Notification, errno: i32, more: impl FnOnce(&mut Detail)) -> Seen {
+    let mut detail = Detail { syscall: Some(filter::name(call.nr)), pid: Some(call.pid), ..Detail::default() };
+    more(&mut detail);
+    Seen::Attempt { kind, detail, answer: Answer::Errno(errno) }
+}
+
+/// A C string in the caller's memory, at most PATH_MAX long.
+fn read_string(pid: i32, address: u64) -> Option<Vec<u8>> {
+    const PATH_MAX: usize = 4096;
+    let page = crate::sys::files::page_size() as u64;
+    let mut text = Vec::new();
+    while text.len() < PATH_MAX {
+        let at = address.checked_add(text.len() as u64)?;
+        // Never over a page's end in one go: the next page may not be there.
+        let want = (page - at % page).min((PATH_MAX - text.len()) as u64) as usize;
+        let mut chunk = [0u8; PATH_MAX];
+        let n = seccomp::read_memory(pid, at, &mut chunk[..want]).ok()?;
+        if let Some(end) = chunk[..n].iter().position(|b| *b == 0) {
+            text.extend_from_slice(&chunk[..end]);
+            return Some(text);
+        }
+        text.extend_from_slice(&chunk[..n]);
+        if n < want {
+            return None;
+        }
+    }
+    None
+}
+
+fn read_array<const N: usize>(pid: i32, address: u64) -> Option<[u8; N]> {
+    let mut bytes = [0u8; N];
+    (seccomp::read_memory(pid, address, &mut bytes).ok()? == N).then_some(bytes)
+}
+
+/// Keeps what a listener says only when the caller that was looked at is still the one waiting.
+pub(crate) fn is_current(listener: BorrowedFd<'_>, call: &Notification) -> bool {
+    seccomp::still_waiting(listener, call.id)
+}
