@@ -9,7 +9,12 @@ use hotcell_contract::{parse_duration, parse_size};
 
 /// Runs untrusted code in a cell, lets none of it out, and says with proof what happened.
 #[derive(Parser)]
-#[command(name = "hotcell", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(
+    name = "hotcell",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -40,7 +45,11 @@ pub(crate) struct ExecArgs {
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// The source file; - reads it from standard input
-    #[arg(value_name = "FILE", required_unless_present = "code", conflicts_with = "code")]
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "code",
+        conflicts_with = "code"
+    )]
     pub(crate) file: Option<PathBuf>,
     /// The source itself
     #[arg(long, value_name = "TEXT")]
@@ -111,7 +120,12 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "N", default_value = "256", help_heading = "Limits")]
     pub(crate) processes: u64,
     /// Open files of one process
-    #[arg(long, value_name = "N", default_value = "1024", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "1024",
+        help_heading = "Limits"
+    )]
     pub(crate) open_files: u64,
     /// One file [default: as the scratch]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
@@ -120,13 +134,25 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "SIZE", default_value = "512m", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) scratch: u64,
     /// Files and directories in the scratch
-    #[arg(long, value_name = "N", default_value = "65536", help_heading = "Limits")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "65536",
+        help_heading = "Limits"
+    )]
     pub(crate) scratch_inodes: u64,
     /// Output, of each stream
     #[arg(long, value_name = "SIZE", default_value = "10m", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) output_limit: u64,
     /// What the program may reach
-    #[arg(long, value_enum, value_name = "NET", default_value = "none", hide_possible_values = true, help_heading = "Cell")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "NET",
+        default_value = "none",
+        hide_possible_values = true,
+        help_heading = "Cell"
+    )]
     pub(crate) network: Net,
     /// A variable for the program; K alone passes the caller's on
     #[arg(long, value_name = "K=V", help_heading = "Cell")]
@@ -138,13 +164,27 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "FILE", help_heading = "Cell")]
     pub(crate) stdin: Option<PathBuf>,
     /// What a refused attempt does: kill, fail or note
-    #[arg(long, value_enum, value_name = "ACT", default_value = "fail", hide_possible_values = true, help_heading = "Cell")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ACT",
+        default_value = "fail",
+        hide_possible_values = true,
+        help_heading = "Cell"
+    )]
     pub(crate) on_violation: OnViolation,
     /// A layer without which not to run: cgroup, landlock
     #[arg(long, value_name = "LAYER", help_heading = "Cell")]
     pub(crate) require: Vec<String>,
     /// text passes the program's output through; json prints the result and nothing else
-    #[arg(long, value_enum, value_name = "HOW", default_value = "text", hide_possible_values = true, help_heading = "Result")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        default_value = "text",
+        hide_possible_values = true,
+        help_heading = "Result"
+    )]
     pub(crate) output: Output,
     /// Also write the result, as JSON, to this file
     #[arg(long, value_name = "FILE", help_heading = "Result")]
@@ -161,7 +201,11 @@ pub(crate) struct CellArgs {
 pub(crate) fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     let name = words.first().map(PathBuf::from);
-    if name.as_deref().and_then(|p| p.file_name()).is_some_and(|n| n == "sandbox-run") {
+    if name
+        .as_deref()
+        .and_then(|p| p.file_name())
+        .is_some_and(|n| n == "sandbox-run")
+    {
         words.insert(1, "run".into());
     }
     words

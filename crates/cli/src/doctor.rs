@@ -33,11 +33,19 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             for check in &diagnosis.checks {
                 writeln!(out, "{}", line(check, colour))?;
             }
-            let word = if diagnosis.ok { "cells run here" } else { "cells cannot run here: see above" };
+            let word = if diagnosis.ok {
+                "cells run here"
+            } else {
+                "cells cannot run here: see above"
+            };
             writeln!(out, "{word}")?;
         }
     }
-    Ok(if diagnosis.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if diagnosis.ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn line(check: &Check, colour: bool) -> String {
@@ -46,7 +54,15 @@ fn line(check: &Check, colour: bool) -> String {
         (false, false) => ("weak", AnsiColor::Yellow.on_default()),
         (false, true) => ("NO  ", AnsiColor::Red.on_default().bold()),
     };
-    let word = if colour { format!("{style}{word}{style:#}") } else { word.to_owned() };
-    let remedy = check.remedy.as_ref().map(|r| format!("\n                       to get it: {r}")).unwrap_or_default();
+    let word = if colour {
+        format!("{style}{word}{style:#}")
+    } else {
+        word.to_owned()
+    };
+    let remedy = check
+        .remedy
+        .as_ref()
+        .map(|r| format!("\n                       to get it: {r}"))
+        .unwrap_or_default();
     format!("{word}  {:<16} {}{remedy}", check.name, check.detail)
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use hotcell_contract::{FailureClass, Outcome};
+use hotcell_engine::NOT_FOUND;
 
 /// Refused, bad usage, or Hotcell itself failed.
 pub(crate) fn refused() -> ExitCode {
@@ -14,7 +15,7 @@ pub(crate) fn code(outcome: &Outcome) -> ExitCode {
         Some(FailureClass::TimeoutViolation) => 124,
         Some(class) if class.is_violation() => 123,
         // The only set-up failure that is an Outcome: the program could not be executed.
-        Some(FailureClass::SetupFailure) if outcome.message.as_deref().is_some_and(|m| m.contains("is not found")) => 127,
+        Some(FailureClass::SetupFailure) if outcome.evidence.as_deref() == Some(NOT_FOUND) => 127,
         Some(FailureClass::SetupFailure) => 126,
         _ => match (outcome.exit_code, outcome.signal) {
             (Some(code), _) => code as u8,

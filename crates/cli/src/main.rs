@@ -16,7 +16,11 @@ fn main() -> ExitCode {
         Err(e) => {
             // --help and --version are answers, all else is bad usage.
             let _ = e.print();
-            return if e.use_stderr() { exit::refused() } else { ExitCode::SUCCESS };
+            return if e.use_stderr() {
+                exit::refused()
+            } else {
+                ExitCode::SUCCESS
+            };
         }
     };
     let done = match cli.command {

@@ -25,19 +25,32 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
         End::Killed => (None, Some(9)),
         End::NotExecuted { .. } => (None, None),
     };
-    let mut verdict = Verdict { class: None, terminal: None, evidence: None, exit_code, signal, message: None };
+    let mut verdict = Verdict {
+        class: None,
+        terminal: None,
+        evidence: None,
+        exit_code,
+        signal,
+        message: None,
+    };
     if let End::NotExecuted { errno } = report.end {
         verdict.class = Some(FailureClass::SetupFailure);
         verdict.message = Some(not_executed(program, errno));
+        verdict.evidence = Some(
+            if errno == ENOENT {
+                NOT_FOUND
+            } else {
+                NOT_EXECUTABLE
+            }
+            .into(),
+        );
         return verdict;
     }
     if let Some(violation) = decisive(report, on_violation) {
         let class = class(violation.kind);
         verdict.class = Some(class);
         verdict.evidence = Some(violation.evidence.to_owned());
-        if report.killed.is_some() || !matches!(report.end, End::Exited(_)) {
-            verdict.terminal = Some(event(violation.kind));
-        }
+        verdict.terminal = terminal(report, violation);
         // We ended it: how its main process took that is no exit of its own.
         if report.killed.is_some() {
             verdict.exit_code = None;
@@ -73,9 +86,27 @@ fn decisive(report: &Report, on_violation: OnViolation) -> Option<&Violation> {
         // Attempts are listed only; a limit that ended the program is still what ended it.
         let ended = report.killed.is_some() || matches!(report.end, End::Killed | End::Signaled(_));
         let by = |kind| report.violations.iter().find(|v| v.kind == kind);
-        return killed_for.and_then(by).or_else(|| report.violations.iter().filter(limits).find(|_| ended));
+        return killed_for
+            .and_then(by)
+            .or_else(|| report.violations.iter().filter(limits).find(|_| ended));
     }
     report.violations.first()
+}
+
+/// What ended the run: not always what it is judged by, which is what happened first.
+fn terminal(report: &Report, decisive: &Violation) -> Option<TerminalEvent> {
+    let seen = |kind| report.violations.iter().any(|v| v.kind == kind);
+    match (report.killed, report.end) {
+        (Some(Kill::WallTime | Kill::CpuTime), _) => Some(TerminalEvent::TimeoutViolation),
+        (Some(Kill::Memory), _) => Some(TerminalEvent::MemoryLimitViolation),
+        (Some(Kill::Cancelled { .. }), _) => Some(TerminalEvent::Cancelled),
+        (Some(Kill::Violation), _) => Some(event(decisive.kind)),
+        (None, End::Killed | End::Signaled(9)) if seen(Kind::Memory) => {
+            Some(TerminalEvent::MemoryLimitViolation)
+        }
+        (None, End::Signaled(25)) if seen(Kind::Disk) => Some(TerminalEvent::DiskLimitViolation),
+        _ => None,
+    }
 }
 
 fn is_limit(kind: Kind) -> bool {
@@ -120,15 +151,29 @@ pub(crate) fn retry(class: Option<FailureClass>) -> Option<RetryClass> {
     }
 }
 
+/// The evidence of a program that is not in the cell.
+pub const NOT_FOUND: &str = "execve: not found";
+/// The evidence of a program that is there and can't be executed.
+pub const NOT_EXECUTABLE: &str = "execve: refused";
+
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
 const ENOEXEC: i32 = 8;
 
 fn not_executed(program: &str, errno: i32) -> String {
     match errno {
-        ENOENT => format!("`{program}` is not found in the cell: give the name of a program under /usr, or of one under /src with --input"),
-        EACCES => format!("`{program}` cannot be executed: it is not a program or not marked executable"),
-        ENOEXEC => format!("`{program}` is not in a format that the kernel executes: does it lack a #! line?"),
-        _ => format!("`{program}` cannot be executed: {}", std::io::Error::from_raw_os_error(errno)),
+        ENOENT => format!(
+            "`{program}` is not found in the cell: give the name of a program under /usr, or of one under /src with --input"
+        ),
+        EACCES => {
+            format!("`{program}` cannot be executed: it is not a program or not marked executable")
+        }
+        ENOEXEC => format!(
+            "`{program}` is not in a format that the kernel executes: does it lack a #! line?"
+        ),
+        _ => format!(
+            "`{program}` cannot be executed: {}",
+            std::io::Error::from_raw_os_error(errno)
+        ),
     }
 }

@@ -24,7 +24,11 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub enum Program {
     Command(Vec<OsString>),
-    Python { source: Vec<u8>, name: String, args: Vec<OsString> },
+    Python {
+        source: Vec<u8>,
+        name: String,
+        args: Vec<OsString>,
+    },
 }
 
 /// The limits of `balanced`: 45 s, 2 processors, 1 GiB, 256 processes, 10 MiB of output, 512 MiB of scratch.
@@ -37,7 +41,7 @@ pub fn default_limits() -> Limits {
         memory_bytes: 1024 << 20,
         processes: 256,
         open_files: 1024,
-        file_size_bytes: 512 << 20,
+        file_size_bytes: 513 << 20,
         scratch_bytes: 512 << 20,
         scratch_inodes: 65_536,
         output_bytes: 10 << 20,

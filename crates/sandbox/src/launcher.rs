@@ -34,7 +34,10 @@ impl Process {
     pub(crate) fn start() -> io::Result<Process> {
         let (ours, theirs) = socket::pair()?;
         match process::fork()? {
-            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
+            Side::Parent(pid) => Ok(Process {
+                socket: Some(ours),
+                pid,
+            }),
             Side::Child => {
                 let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs)));
                 process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
@@ -55,11 +58,18 @@ fn live(socket: OwnedFd) -> io::Result<()> {
     // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
     process::setsid()?;
     process::reset_signals();
-    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
+    let null = rustix::fs::open(
+        "/dev/null",
+        rustix::fs::OFlags::RDWR,
+        rustix::fs::Mode::empty(),
+    )?;
     for number in 0..3 {
         process::place(null.as_fd(), number)?;
     }
-    process::place(process::duplicate_above(socket.as_fd(), 16)?.as_fd(), SOCKET)?;
+    process::place(
+        process::duplicate_above(socket.as_fd(), 16)?.as_fd(),
+        SOCKET,
+    )?;
     std::mem::forget((socket, null));
     process::close_from(SOCKET + 1)?;
     process::raise_open_files();
@@ -146,7 +156,12 @@ impl Launcher {
             Err(e) => return Err(e.into()),
         }
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let asked = pids.iter().zip(&fds[1..]).filter(|(_, fd)| ready(fd)).map(|(pid, _)| *pid).collect();
+        let asked = pids
+            .iter()
+            .zip(&fds[1..])
+            .filter(|(_, fd)| ready(fd))
+            .map(|(pid, _)| *pid)
+            .collect();
         let request = self.socket.is_some() && fds.last().is_some_and(ready);
         Ok((request, ready(&fds[0]), asked))
     }
@@ -168,9 +183,18 @@ impl Launcher {
 
     /// Everything of the run is closed here when this returns: only the cell has it.
     fn launch(&mut self, [run, supervisor, plan, stdin, stdout, stderr]: [OwnedFd; REQUEST_FDS]) {
-        let fds = [supervisor.as_fd(), plan.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let fds = [
+            supervisor.as_fd(),
+            plan.as_fd(),
+            stdin.as_fd(),
+            stdout.as_fd(),
+            stderr.as_fd(),
+        ];
         match self.try_launch(fds, &run) {
-            Ok(cell) => self.cells.push(Cell { run: Some(run), ..cell }),
+            Ok(cell) => self.cells.push(Cell {
+                run: Some(run),
+                ..cell
+            }),
             Err(failure) => drop(wire::send(&run, &FromLauncher::Failed(failure), &[])),
         }
     }
@@ -179,7 +203,10 @@ impl Launcher {
         let start = wire::now_ns();
         let (plan, _) = Plan::read(run_fds[1]).map_err(failed("read the plan", ""))?;
         self.check_required(&plan)?;
-        let group = self.base.make(needs_cpu_group(&plan.limits)).map_err(failed("make the cgroup", ""))?;
+        let group = self
+            .base
+            .make(needs_cpu_group(&plan.limits))
+            .map_err(failed("make the cgroup", ""))?;
         if let Err(e) = group.limit(&plan.limits) {
             group.remove();
             return Err(failed("write the cgroup's limits", "")(e));
@@ -252,7 +279,13 @@ impl Launcher {
                 drop_groups: self.ids.is_root(),
             }),
             Ok(Side::Parent((pid, pidfd))) => {
-                let cell = Cell { pid, pidfd, leash, group, run: None };
+                let cell = Cell {
+                    pid,
+                    pidfd,
+                    leash,
+                    group,
+                    run: None,
+                };
                 let mapped = self.write_id_maps(pid).and_then(|()| {
                     rustix::io::write(&cell.leash, b"m")?;
                     Ok(())
@@ -287,7 +320,10 @@ impl Launcher {
         if self.ids.is_root() {
             // The streams are the program's own, so that it may open /dev/stdout again.
             let (uid, gid) = self.ids.outside(cell.pid);
-            let owner = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            let owner = (
+                rustix::fs::Uid::from_raw(uid),
+                rustix::fs::Gid::from_raw(gid),
+            );
             for stream in &run_fds[2..] {
                 rustix::fs::fchown(stream, Some(owner.0), Some(owner.1))
                     .map_err(|e| failed("give the streams away", "")(e.into()))?;
@@ -301,12 +337,17 @@ impl Launcher {
             count_clones: !self.base.has_limits(),
             landlock: self.landlock.is_some(),
         };
-        let fds: Vec<_> = run_fds.into_iter().chain(trees.iter().map(AsFd::as_fd)).collect();
+        let fds: Vec<_> = run_fds
+            .into_iter()
+            .chain(trees.iter().map(AsFd::as_fd))
+            .collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }
 
     fn kill(&mut self, pid: Pid) {
-        let Some(cell) = self.cells.iter_mut().find(|cell| cell.pid == pid) else { return };
+        let Some(cell) = self.cells.iter_mut().find(|cell| cell.pid == pid) else {
+            return;
+        };
         let mut word = [0u8; 16];
         let gone = match &cell.run {
             Some(run) => !matches!(socket::receive(run.as_fd(), &mut word, false), Ok(Some(_))),
@@ -320,7 +361,9 @@ impl Launcher {
 
     /// After the death of an init: everything in its pid namespace is dead too.
     fn bury(&mut self, pid: Pid) {
-        let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else { return };
+        let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else {
+            return;
+        };
         let cell = self.cells.swap_remove(at);
         let counters = cell.group.counters();
         let failure = wire::receive::<Failure>(&cell.leash, false).ok().flatten();
@@ -365,7 +408,11 @@ fn needs_cpu_group(limits: &Limits) -> bool {
 }
 
 fn failed<'a>(step: &'a str, what: &'a str) -> impl Fn(io::Error) -> Failure + use<'a> {
-    move |e| Failure { step: step.into(), what: what.into(), errno: e.raw_os_error().unwrap_or(libc::EIO) }
+    move |e| Failure {
+        step: step.into(),
+        what: what.into(),
+        errno: e.raw_os_error().unwrap_or(libc::EIO),
+    }
 }
 
 pub(crate) const fn host_id_base() -> u32 {

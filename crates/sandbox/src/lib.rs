@@ -56,16 +56,24 @@ impl Launcher {
     /// Forks the launcher process. Refuses when there are threads already: a fork of a process with threads copies
     /// locks that nobody will ever release.
     pub fn start() -> Result<Launcher, SandboxError> {
-        let threads = std::fs::read_dir("/proc/self/task").map_err(SandboxError::Start)?.count();
+        let threads = std::fs::read_dir("/proc/self/task")
+            .map_err(SandboxError::Start)?
+            .count();
         if threads > 1 {
             return Err(SandboxError::Threads { threads });
         }
-        Ok(Launcher { process: launcher::Process::start().map_err(SandboxError::Start)? })
+        Ok(Launcher {
+            process: launcher::Process::start().map_err(SandboxError::Start)?,
+        })
     }
 
     /// Runs one program to its end. May be called from any number of threads at once.
     pub fn run(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-        let socket = self.process.socket.as_ref().ok_or(SandboxError::LauncherDied)?;
+        let socket = self
+            .process
+            .socket
+            .as_ref()
+            .ok_or(SandboxError::LauncherDied)?;
         supervise::run(socket.as_fd(), spec, streams)
     }
 }

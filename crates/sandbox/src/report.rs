@@ -33,7 +33,9 @@ pub enum End {
     /// It was there, and was killed with the whole cell before its own status could be read.
     Killed,
     /// exec itself was refused: the program never ran.
-    NotExecuted { errno: i32 },
+    NotExecuted {
+        errno: i32,
+    },
 }
 
 /// Our own reason to end a run.
@@ -116,7 +118,10 @@ pub struct Applied {
 
 impl Applied {
     pub(crate) fn new(layer: &str, mechanism: impl Into<String>) -> Self {
-        Applied { layer: layer.into(), mechanism: mechanism.into() }
+        Applied {
+            layer: layer.into(),
+            mechanism: mechanism.into(),
+        }
     }
 }
 

@@ -66,7 +66,11 @@ impl Plan {
             files: spec
                 .files
                 .iter()
-                .map(|f| PlannedFile { path: f.path.clone(), mode: f.mode, len: f.bytes.len() as u64 })
+                .map(|f| PlannedFile {
+                    path: f.path.clone(),
+                    mode: f.mode,
+                    len: f.bytes.len() as u64,
+                })
                 .collect(),
             limits: spec.limits.clone(),
             network: spec.network,
@@ -137,13 +141,23 @@ pub(crate) enum FromLauncher {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromCell {
     /// Fds: scratch, root, proc.
-    Built { mounts_ns: u64 },
+    Built {
+        mounts_ns: u64,
+    },
     /// exec comes next. Fd: the listener of the seccomp filter.
-    Starting { at_ns: u64 },
+    Starting {
+        at_ns: u64,
+    },
     /// exec was refused; the program never ran.
-    NotExecuted { errno: i32 },
+    NotExecuted {
+        errno: i32,
+    },
     Failed(Failure),
-    Ended { status: i32, at_ns: u64, usage: Rusage },
+    Ended {
+        status: i32,
+        at_ns: u64,
+        usage: Rusage,
+    },
 }
 
 /// What wait4 told of the program and its children.
@@ -172,12 +186,19 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(io::Error::other)
 }
 
-pub(crate) fn send<T: Serialize>(to: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send<T: Serialize>(
+    to: impl AsFd,
+    message: &T,
+    fds: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     socket::send(to.as_fd(), &encode(message)?, fds)
 }
 
 /// The next message and its fds; `None` when the other side is gone.
-pub(crate) fn receive<T: DeserializeOwned>(from: impl AsFd, wait: bool) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+pub(crate) fn receive<T: DeserializeOwned>(
+    from: impl AsFd,
+    wait: bool,
+) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut buf = [0u8; MESSAGE];
     match socket::receive(from.as_fd(), &mut buf, wait)? {
         None => Ok(None),

@@ -71,12 +71,18 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     let host = build(birth, &leash, &launcher).map_err(before)?;
     let built = wire::now_ns() - start;
 
-    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true).step("order", "")
-        .map_err(before)? else {
+    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true)
+        .step("order", "")
+        .map_err(before)?
+    else {
         process::exit_now(0)
     };
     if fds.len() < 5 {
-        return Err(before(Failure { step: "order".into(), what: "too few fds".into(), errno: libc::EINVAL }));
+        return Err(before(Failure {
+            step: "order".into(),
+            what: "too few fds".into(),
+            errno: libc::EINVAL,
+        }));
     }
     let trees = fds.split_off(5);
     let [supervisor, plan_fd, stdin, stdout, stderr]: [OwnedFd; 5] = match fds.try_into() {
@@ -84,12 +90,19 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
         Err(_) => process::exit_now(70),
     };
     drop(leash);
-    let run = Run { order, supervisor, stdio: [stdin, stdout, stderr], launcher };
+    let run = Run {
+        order,
+        supervisor,
+        stdio: [stdin, stdout, stderr],
+        launcher,
+    };
     let entered = enter(&run, plan_fd.as_fd(), host, &trees, built);
     drop((trees, plan_fd));
     match entered {
         Err(failure) => Err((failure, Some(run.supervisor))),
-        Ok(plan) => init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor))),
+        Ok(plan) => {
+            init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
+        }
     }
 }
 
@@ -161,9 +174,15 @@ fn enter(
         socket::loopback_up().step("bring up loopback", "")?;
     }
     let (root_dir, proc_dir) = root::seal(host)?;
-    let message = FromCell::Built { mounts_ns: built_ns + wire::now_ns() - start };
-    wire::send(&run.supervisor, &message, &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()])
-        .step("hand over the scratch", "")?;
+    let message = FromCell::Built {
+        mounts_ns: built_ns + wire::now_ns() - start,
+    };
+    wire::send(
+        &run.supervisor,
+        &message,
+        &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()],
+    )
+    .step("hand over the scratch", "")?;
     process::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
     if run.order.landlock {

@@ -52,6 +52,10 @@ pub(crate) enum Meter {
     CpuStat,
     /// Nanoseconds.
     CpuNanos,
+    /// `oom_kill`
+    OomKills,
+    /// `max`: forks that were refused.
+    PidsRefused,
 }
 
 impl Base {
@@ -59,7 +63,11 @@ impl Base {
     pub(crate) fn find() -> Base {
         let mounts = match dir::mounts() {
             Ok(mounts) => mounts,
-            Err(e) => return Base::None { why: format!("cannot read /proc/self/mountinfo: {e}") },
+            Err(e) => {
+                return Base::None {
+                    why: format!("cannot read /proc/self/mountinfo: {e}"),
+                };
+            }
         };
         if let Some(unified) = mounts.v2.as_deref()
             && v2::has_controllers(unified)
@@ -96,12 +104,19 @@ impl Base {
             Base::V2(base) => base.describe(),
             Base::V1(base) => base.describe(),
             Base::None { why } => {
-                let weaker = |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
+                let weaker =
+                    |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
                 (
                     vec![],
                     vec![
-                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup"),
-                        weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
+                        weaker(
+                            "memory",
+                            "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup",
+                        ),
+                        weaker(
+                            "processes",
+                            "RLIMIT_NPROC and counted clones instead of a cgroup",
+                        ),
                         weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
                     ],
                 )

@@ -37,11 +37,14 @@ impl Meters {
         if key.is_empty() {
             return text.trim().parse().ok();
         }
-        text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
+        text.lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
     }
 
     pub(super) fn has_group(&self) -> bool {
-        self.group.iter().any(|(meter, _)| *meter == Meter::MemoryCurrent)
+        self.group
+            .iter()
+            .any(|(meter, _)| *meter == Meter::MemoryCurrent)
     }
 
     pub(super) fn memory_charged(&self) -> Option<u64> {
@@ -50,7 +53,18 @@ impl Meters {
 
     /// Page cache that the kernel would take back rather than kill for.
     pub(super) fn memory_reclaimable(&self) -> u64 {
-        ["active_file", "inactive_file"].iter().filter_map(|key| self.keyed(Meter::MemoryStat, key)).sum()
+        ["active_file", "inactive_file"]
+            .iter()
+            .filter_map(|key| self.keyed(Meter::MemoryStat, key))
+            .sum()
+    }
+
+    pub(super) fn oom_kills(&self) -> u64 {
+        self.keyed(Meter::OomKills, "oom_kill").unwrap_or(0)
+    }
+
+    pub(super) fn forks_refused(&self) -> u64 {
+        self.keyed(Meter::PidsRefused, "max").unwrap_or(0)
     }
 
     pub(super) fn cpu(&self) -> Option<Duration> {
@@ -63,9 +77,13 @@ impl Meters {
         let mut sum = Census::default();
         self.each_process(|proc, pid| {
             let mut buf = [0u8; 1024];
-            let Some(stat) = small(proc, &format!("{pid}/stat"), &mut buf) else { return };
+            let Some(stat) = small(proc, &format!("{pid}/stat"), &mut buf) else {
+                return;
+            };
             // The name, in parentheses, may hold anything: what follows the last one is numbers.
-            let Some((_, fields)) = stat.rsplit_once(") ") else { return };
+            let Some((_, fields)) = stat.rsplit_once(") ") else {
+                return;
+            };
             let fields: Vec<u64> = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
             let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
             sum.cpu += Duration::from_millis((field(14) + field(15) + field(16) + field(17)) * 10);
@@ -76,7 +94,8 @@ impl Meters {
             if let Some(statm) = small(proc, &format!("{pid}/statm"), &mut buf) {
                 let mut fields = statm.split(' ').map(|f| f.parse::<u64>().unwrap_or(0));
                 let (resident, shared) = (fields.nth(1).unwrap_or(0), fields.next().unwrap_or(0));
-                sum.anonymous += resident.saturating_sub(shared) * crate::sys::files::page_size() as u64;
+                sum.anonymous +=
+                    resident.saturating_sub(shared) * crate::sys::files::page_size() as u64;
             }
         });
         sum
@@ -90,7 +109,13 @@ impl Meters {
             let rollup = small(proc, &format!("{pid}/smaps_rollup"), &mut buf).unwrap_or_default();
             sum += rollup
                 .lines()
-                .find_map(|l| l.strip_prefix("Pss_Anon:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
+                .find_map(|l| {
+                    l.strip_prefix("Pss_Anon:")?
+                        .trim()
+                        .strip_suffix(" kB")?
+                        .parse::<u64>()
+                        .ok()
+                })
                 .unwrap_or(0)
                 * 1024;
         });
@@ -100,9 +125,16 @@ impl Meters {
     fn each_process(&self, mut look: impl FnMut(BorrowedFd<'_>, u32)) {
         let Some(proc) = &self.proc else { return };
         // Read anew each time: an iterator of its own does not move the shared position of the fd.
-        let Ok(dir) = rustix::fs::Dir::read_from(proc) else { return };
+        let Ok(dir) = rustix::fs::Dir::read_from(proc) else {
+            return;
+        };
         for entry in dir.flatten() {
-            if let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+            if let Some(pid) = entry
+                .file_name()
+                .to_str()
+                .ok()
+                .and_then(|name| name.parse().ok())
+            {
                 look(proc.as_fd(), pid);
             }
         }
@@ -111,7 +143,8 @@ impl Meters {
 
 /// Lossy: a process can give itself any bytes for a name, and must not get out of the count by that.
 fn small(proc: BorrowedFd<'_>, name: &str, buf: &mut [u8]) -> Option<String> {
-    let fd = rustix::fs::openat(proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let fd =
+        rustix::fs::openat(proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let n = rustix::io::read(&fd, &mut *buf).ok()?;
     Some(String::from_utf8_lossy(&buf[..n]).into_owned())
 }

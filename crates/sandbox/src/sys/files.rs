@@ -71,12 +71,22 @@ pub(crate) fn usage(fd: BorrowedFd<'_>) -> io::Result<Usage> {
 }
 
 /// Copies `len` bytes at `offset` of `from` to the position of `to`, inside the kernel.
-pub(crate) fn copy(from: BorrowedFd<'_>, mut offset: i64, to: BorrowedFd<'_>, len: u64) -> io::Result<()> {
+pub(crate) fn copy(
+    from: BorrowedFd<'_>,
+    mut offset: i64,
+    to: BorrowedFd<'_>,
+    len: u64,
+) -> io::Result<()> {
     let end = offset + len as i64;
     while offset < end {
         // SAFETY: both fds are borrowed for the call and `offset` is a live i64.
         let n = check(unsafe {
-            libc::sendfile(to.as_raw_fd(), from.as_raw_fd(), &mut offset, (end - offset) as usize) as libc::c_long
+            libc::sendfile(
+                to.as_raw_fd(),
+                from.as_raw_fd(),
+                &mut offset,
+                (end - offset) as usize,
+            ) as libc::c_long
         })?;
         if n == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

@@ -22,7 +22,10 @@ pub(crate) enum Side<T> {
 /// A child in the namespaces of `flags`, in the v2 cgroup of `cgroup` from its first instruction.
 ///
 /// The caller must be single-threaded, so that the child may allocate and take locks.
-pub(crate) fn clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Side<(Pid, OwnedFd)>> {
+pub(crate) fn clone(
+    flags: i32,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Side<(Pid, OwnedFd)>> {
     let mut pidfd: RawFd = -1;
     // SAFETY: an all-zero clone_args is valid; without CLONE_VM the child gets its own copy of everything,
     // and the only pointer handed over is to `pidfd`, which outlives the call.
@@ -35,7 +38,11 @@ pub(crate) fn clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Si
             args.flags |= CLONE_INTO_CGROUP;
             args.cgroup = group.as_raw_fd() as u64;
         }
-        libc::syscall(libc::SYS_clone3, &mut args as *mut libc::clone_args, size_of::<libc::clone_args>())
+        libc::syscall(
+            libc::SYS_clone3,
+            &mut args as *mut libc::clone_args,
+            size_of::<libc::clone_args>(),
+        )
     })?;
     if pid == 0 {
         return Ok(Side::Child);
@@ -75,7 +82,11 @@ impl CArray {
     }
 
     fn pointers(&self) -> Vec<*const libc::c_char> {
-        self.strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
+        self.strings
+            .iter()
+            .map(|s| s.as_ptr())
+            .chain([std::ptr::null()])
+            .collect()
     }
 }
 
@@ -93,7 +104,11 @@ pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<(
     // thread only, which is the only one.
     unsafe {
         if drop_groups {
-            check(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()))?;
+            check(libc::syscall(
+                libc::SYS_setgroups,
+                0,
+                std::ptr::null::<libc::gid_t>(),
+            ))?;
         }
         check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
         check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
@@ -109,7 +124,18 @@ pub(crate) fn setsid() -> io::Result<()> {
 
 fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<libc::c_long> {
     // SAFETY: only options that take plain integers are passed in this module.
-    check(unsafe { libc::prctl(option, value, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong) }.into())
+    check(
+        unsafe {
+            libc::prctl(
+                option,
+                value,
+                0 as libc::c_ulong,
+                0 as libc::c_ulong,
+                0 as libc::c_ulong,
+            )
+        }
+        .into(),
+    )
 }
 
 /// No /proc/PID/{exe,fd,environ,mem,...} for others of the same user, no core file.
@@ -153,7 +179,14 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     // SAFETY: header and data are live structs of the layout that version 3 prescribes.
     unsafe {
         check(
-            libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0, 0, 0).into(),
+            libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong,
+                0,
+                0,
+                0,
+            )
+            .into(),
         )?;
         for cap in 0..=CAP_LAST_POSSIBLE {
             // EINVAL: past the last capability of this kernel.
@@ -161,11 +194,15 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
                 break;
             }
         }
-        let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
+        let header = CapHeader {
+            version: CAPABILITY_VERSION_3,
+            pid: 0,
+        };
         check(libc::syscall(libc::SYS_capset, &header, none.as_ptr()))?;
         check(libc::syscall(libc::SYS_capget, &header, left.as_mut_ptr()))?;
     }
-    let bounding = (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
+    let bounding =
+        (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
     if left != none || bounding {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
@@ -179,7 +216,10 @@ pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Resu
         let mut now: libc::rlimit = std::mem::zeroed();
         check(libc::getrlimit(resource, &mut now).into())?;
         let value = value.min(now.rlim_max);
-        let new = libc::rlimit { rlim_cur: value, rlim_max: value };
+        let new = libc::rlimit {
+            rlim_cur: value,
+            rlim_max: value,
+        };
         check(libc::setrlimit(resource, &new).into())?;
     }
     Ok(())
@@ -214,7 +254,14 @@ pub(crate) fn duplicate_above(fd: BorrowedFd<'_>, from: RawFd) -> io::Result<Own
 /// about to forget everything its parent had.
 pub(crate) fn close_from(from: RawFd) -> io::Result<()> {
     // SAFETY: takes no pointers; the caller is a fresh child which uses none of the fds above.
-    check(unsafe { libc::syscall(libc::SYS_close_range, from as libc::c_uint, libc::c_uint::MAX, 0) })?;
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            from as libc::c_uint,
+            libc::c_uint::MAX,
+            0,
+        )
+    })?;
     Ok(())
 }
 
@@ -343,7 +390,13 @@ pub(crate) fn wait_for(pid: Pid) {
 /// A keyring of its own, so that nothing of the caller's session is reachable by a key id.
 pub(crate) fn new_session_keyring() -> io::Result<()> {
     // SAFETY: a null name asks for an anonymous keyring.
-    let made = check(unsafe { libc::syscall(libc::SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0 as libc::c_ulong) });
+    let made = check(unsafe {
+        libc::syscall(
+            libc::SYS_keyctl,
+            1, /* KEYCTL_JOIN_SESSION_KEYRING */
+            0 as libc::c_ulong,
+        )
+    });
     match made {
         // A kernel without keys has none to leak.
         Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => Ok(()),

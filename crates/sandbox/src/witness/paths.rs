@@ -47,12 +47,20 @@ struct Target {
 }
 
 /// Files of its own in /proc that runtimes write when they may.
-const OWN_PROC: [&str; 5] = ["comm", "oom_score_adj", "timerslack_ns", "coredump_filter", "clear_refs"];
+const OWN_PROC: [&str; 5] = [
+    "comm",
+    "oom_score_adj",
+    "timerslack_ns",
+    "coredump_filter",
+    "clear_refs",
+];
 
 impl Witness {
     pub(super) fn write(&self, call: &Notification) -> Seen {
         for target in targets(call) {
-            let Some(path) = self.absolute(call.pid, &target) else { continue };
+            let Some(path) = self.absolute(call.pid, &target) else {
+                continue;
+            };
             if self.is_in_order(call.pid, &path, target.change) || is_habit(&path) {
                 continue;
             }
@@ -62,7 +70,11 @@ impl Witness {
                 pid: Some(call.pid),
                 ..Detail::default()
             };
-            return Seen::Attempt { kind: Kind::Write, detail, answer: Answer::Continue };
+            return Seen::Attempt {
+                kind: Kind::Write,
+                detail,
+                answer: Answer::Continue,
+            };
         }
         Seen::Nothing(Answer::Continue)
     }
@@ -90,7 +102,9 @@ impl Witness {
 
     /// Whether the change lies in the scratch, on a harmless device, or would not happen at all.
     fn is_in_order(&self, pid: i32, path: &str, change: Change) -> bool {
-        let Some(mut path) = own_magic(pid, path) else { return true };
+        let Some(mut path) = own_magic(pid, path) else {
+            return true;
+        };
         for _ in 0..MAX_LINKS {
             let found = self.open(&path);
             match change {
@@ -111,7 +125,9 @@ impl Witness {
                 continue;
             }
             // An entry is a matter of the directory it is in, or of the nearest one that is there.
-            return self.nearest_directory(&path).is_some_and(|dir| self.may_change(&dir));
+            return self
+                .nearest_directory(&path)
+                .is_some_and(|dir| self.may_change(&dir));
         }
         true
     }
@@ -124,13 +140,23 @@ impl Witness {
     /// The entry itself, link or not.
     fn open_entry(&self, path: &str) -> Option<OwnedFd> {
         let name = CString::new(path).ok()?;
-        files::open_beneath(self.root.as_fd(), &name, libc::O_PATH | libc::O_NOFOLLOW, 0, Resolve::InRoot).ok()
+        files::open_beneath(
+            self.root.as_fd(),
+            &name,
+            libc::O_PATH | libc::O_NOFOLLOW,
+            0,
+            Resolve::InRoot,
+        )
+        .ok()
     }
 
     /// Where a link to nothing points: a file made through it would appear there.
     fn dangling(&self, path: &str) -> Option<String> {
         let entry = self.open_entry(path)?;
-        let to = rustix::fs::readlinkat(&entry, c"", Vec::new()).ok()?.into_string().ok()?;
+        let to = rustix::fs::readlinkat(&entry, c"", Vec::new())
+            .ok()?
+            .into_string()
+            .ok()?;
         if to.starts_with('/') {
             return Some(to);
         }
@@ -150,7 +176,9 @@ impl Witness {
     }
 
     fn may_change(&self, file: &OwnedFd) -> bool {
-        let Ok(stat) = rustix::fs::fstat(file) else { return true };
+        let Ok(stat) = rustix::fs::fstat(file) else {
+            return true;
+        };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::CharacterDevice | FileType::Fifo | FileType::Socket => true,
             _ => self.scratch == Some(stat.st_dev),
@@ -165,7 +193,9 @@ fn own_magic(pid: i32, path: &str) -> Option<String> {
         "/dev/stdout" => "fd/1",
         "/dev/stderr" => "fd/2",
         _ => {
-            let own = ["/proc/self/", "/proc/thread-self/"].iter().find_map(|p| path.strip_prefix(p));
+            let own = ["/proc/self/", "/proc/thread-self/"]
+                .iter()
+                .find_map(|p| path.strip_prefix(p));
             match own.or_else(|| path.strip_prefix("/dev/").filter(|p| p.starts_with("fd/"))) {
                 Some(own) => own,
                 None => return Some(path.to_owned()),
@@ -196,7 +226,10 @@ fn host_link(pid: i32, name: &str) -> Option<String> {
 
 /// Attempts that runtimes make out of habit and do without.
 fn is_habit(path: &str) -> bool {
-    let in_own_proc = path.starts_with("/proc/") && OWN_PROC.iter().any(|name| path.ends_with(&format!("/{name}")));
+    let in_own_proc = path.starts_with("/proc/")
+        && OWN_PROC
+            .iter()
+            .any(|name| path.ends_with(&format!("/{name}")));
     in_own_proc || path.split('/').any(|part| part == "__pycache__")
 }
 
@@ -215,10 +248,17 @@ fn targets(call: &Notification) -> Vec<Target> {
         libc::SYS_mkdirat | libc::SYS_mknodat => at(a[0], a[1], Change::Appears),
         libc::SYS_rmdir | libc::SYS_unlink => here(a[0], Change::Goes),
         libc::SYS_unlinkat => at(a[0], a[1], Change::Goes),
-        libc::SYS_rename => [here(a[0], Change::Goes), here(a[1], Change::Replaced)].into_iter().flatten().collect(),
-        libc::SYS_renameat | libc::SYS_renameat2 => {
-            [at(a[0], a[1], Change::Goes), at(a[2], a[3], Change::Replaced)].into_iter().flatten().collect()
-        }
+        libc::SYS_rename => [here(a[0], Change::Goes), here(a[1], Change::Replaced)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        libc::SYS_renameat | libc::SYS_renameat2 => [
+            at(a[0], a[1], Change::Goes),
+            at(a[2], a[3], Change::Replaced),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         libc::SYS_link => here(a[1], Change::Appears),
         libc::SYS_linkat => at(a[2], a[3], Change::Appears),
         libc::SYS_symlink => here(a[1], Change::Appears),
@@ -233,7 +273,9 @@ fn targets(call: &Notification) -> Vec<Target> {
         | libc::SYS_lsetxattr
         | libc::SYS_removexattr
         | libc::SYS_lremovexattr => here(a[0], Change::File),
-        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => at(a[0], 0, Change::File),
+        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
+            at(a[0], 0, Change::File)
+        }
         // All others of the list name a directory and a path.
         _ => at(a[0], a[1], Change::File),
     }

@@ -1,0 +1,522 @@
+//! Runs the real binary on real programs, with a deadline, and looks from outside at what is left.
+//!
+//! `HOTCELL_TEST_AS=user` runs every cell as an ordinary user, though the tests themselves are root's.
+//! `HOTCELL_BIN` and `HOTCELL_HOSTILE` name the two binaries where there is no source tree (in a VM).
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Far more than anything here takes: a test that gets there has found a hang.
+const DEADLINE: Duration = Duration::from_secs(180);
+/// An id that owns nothing.
+pub const USER: u32 = 54321;
+
+pub fn binary() -> PathBuf {
+    std::env::var_os("HOTCELL_BIN")
+        .map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
+}
+
+/// The hostile programs, one static binary, made from `tests/hostile` when it is not there or older.
+pub fn hostile() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if let Some(path) = std::env::var_os("HOTCELL_HOSTILE") {
+            return path.into();
+        }
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let status = Command::new("make")
+            .args(["-s", "-C"])
+            .arg(&root)
+            .arg("target/hostile/hostile")
+            .status();
+        assert!(
+            status.expect("make is installed").success(),
+            "tests/hostile does not build"
+        );
+        root.join("target/hostile/hostile")
+            .canonicalize()
+            .expect("make has made it")
+    })
+}
+
+/// Cells run as an ordinary user in this run of the tests.
+pub fn as_user() -> bool {
+    std::env::var_os("HOTCELL_TEST_AS").is_some_and(|who| who == "user") || !is_root()
+}
+
+pub fn is_root() -> bool {
+    std::fs::metadata("/proc/self")
+        .map(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
+        .unwrap_or(false)
+}
+
+/// One run to be.
+pub struct Cell {
+    command: Command,
+    words: Vec<OsString>,
+    program: Vec<OsString>,
+    stdin: Vec<u8>,
+    json: bool,
+    mark: String,
+    dir: TempDir,
+}
+
+/// A run that is going.
+pub struct Going {
+    pub child: Child,
+    mark: String,
+    dir: TempDir,
+    mounts: String,
+    json: bool,
+    reader: std::thread::JoinHandle<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a run left.
+pub struct Ran {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: String,
+    /// Null unless it was asked for.
+    pub outcome: Value,
+}
+
+/// `hotcell exec` of one of the hostile programs.
+pub fn attack(name: &str) -> Cell {
+    let dir = hostile().parent().expect("it is in a directory").to_owned();
+    exec(&[])
+        .flag("--input", dir)
+        .program(&["/src/hostile", name])
+}
+
+pub fn exec(program: &[&str]) -> Cell {
+    Cell::new("exec").program(program)
+}
+
+/// `hotcell run` of a Python source.
+pub fn python(source: &str) -> Cell {
+    let mut cell = Cell::new("run");
+    let file = cell.dir.path.join("main.py");
+    std::fs::write(&file, source).expect("the test's own directory can be written");
+    cell.words.push(file.into());
+    cell
+}
+
+impl Cell {
+    fn new(verb: &str) -> Cell {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mark = format!(
+            "hotcell-test-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let dir = TempDir::new(&mark);
+        let mut command = Command::new(binary());
+        command
+            .current_dir(&dir.path)
+            .env("HOTCELL_TEST_MARK", &mark)
+            .env("SECRET_OF_THE_HOST", "do-not-tell");
+        if as_user() && is_root() {
+            command.uid(USER).gid(USER);
+        }
+        let mut words: Vec<OsString> = vec![verb.into()];
+        words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
+        Cell {
+            command,
+            words,
+            program: vec![],
+            stdin: vec![],
+            json: true,
+            mark,
+            dir,
+        }
+    }
+
+    pub fn program(mut self, words: &[&str]) -> Cell {
+        self.program.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    pub fn flag(mut self, name: &str, value: impl Into<OsString>) -> Cell {
+        self.words.extend([name.into(), value.into()]);
+        self
+    }
+
+    pub fn word(mut self, word: &str) -> Cell {
+        self.words.push(word.into());
+        self
+    }
+
+    pub fn stdin(mut self, bytes: &[u8]) -> Cell {
+        self.stdin = bytes.to_vec();
+        self
+    }
+
+    /// Output as a user sees it, instead of the Outcome.
+    pub fn text(mut self) -> Cell {
+        self.json = false;
+        self
+    }
+
+    pub fn env(mut self, key: &str, value: &str) -> Cell {
+        self.command.env(key, value);
+        self
+    }
+
+    /// The test's own directory, which the run starts in and must leave as it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir.path
+    }
+
+    pub fn start(mut self) -> Going {
+        if self.json {
+            self.words.extend(["--output".into(), "json".into()]);
+        }
+        if !self.program.is_empty() {
+            self.words.push("--".into());
+            self.words.append(&mut self.program);
+        }
+        self.command.args(&self.words);
+        self.command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mounts = host_mounts();
+        let mut child = self.command.spawn().expect("hotcell starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let input = std::mem::take(&mut self.stdin);
+        std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let (mut out, mut err) = (
+            child.stdout.take().expect("piped"),
+            child.stderr.take().expect("piped"),
+        );
+        let reader = std::thread::spawn(move || {
+            let errors = std::thread::spawn(move || read_all(&mut err));
+            (
+                read_all(&mut out),
+                errors.join().expect("the reader does not panic"),
+            )
+        });
+        Going {
+            child,
+            mark: self.mark,
+            dir: self.dir,
+            mounts,
+            json: self.json,
+            reader,
+        }
+    }
+
+    /// Runs it to its end and checks that nothing is left.
+    pub fn run(self) -> Ran {
+        self.start().finish()
+    }
+}
+
+fn read_all(from: &mut impl Read) -> Vec<u8> {
+    let mut bytes = vec![];
+    from.read_to_end(&mut bytes).expect("a pipe can be read");
+    bytes
+}
+
+impl Going {
+    /// The processes of this run that are alive: hotcell, its launcher, the cell's.
+    pub fn processes(&self) -> Vec<i32> {
+        marked(&self.mark)
+    }
+
+    pub fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let status = Command::new("kill")
+            .args(["-s", signal, &pid])
+            .status()
+            .expect("kill is installed");
+        assert!(status.success());
+    }
+
+    pub fn finish(mut self) -> Ran {
+        let until = Instant::now() + DEADLINE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                break status;
+            }
+            if Instant::now() > until {
+                let left = self.processes();
+                self.child.kill().expect("it is our child");
+                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        let code = status
+            .code()
+            .unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
+        nothing_left(&self.mark, &self.mounts);
+        self.dir.assert_untouched();
+        let outcome = match self.json {
+            true => serde_json::from_slice(&stdout).unwrap_or(Value::Null),
+            false => Value::Null,
+        };
+        Ran {
+            code,
+            stdout,
+            stderr,
+            outcome,
+        }
+    }
+}
+
+impl Ran {
+    pub fn class(&self) -> &str {
+        self.outcome["failure_class"].as_str().unwrap_or("none")
+    }
+
+    pub fn out(&self) -> &str {
+        self.outcome["stdout"].as_str().unwrap_or_default()
+    }
+
+    #[track_caller]
+    pub fn passes(&self) -> &Ran {
+        assert_eq!(
+            self.outcome["status"], "pass",
+            "{}\n{}",
+            self.stderr, self.outcome
+        );
+        assert_eq!((self.class(), self.code), ("none", 0), "{}", self.outcome);
+        assert_eq!(
+            self.outcome["violations"],
+            Value::Array(vec![]),
+            "{}",
+            self.outcome
+        );
+        self
+    }
+
+    /// Exactly this class, with evidence, and the exit status that goes with it.
+    #[track_caller]
+    pub fn violates(&self, class: &str) -> &Ran {
+        assert_eq!(self.class(), class, "{}\n{:#}", self.stderr, self.outcome);
+        assert_eq!(self.outcome["status"], "fail");
+        assert!(
+            self.outcome["evidence"].is_string(),
+            "no evidence: {}",
+            self.outcome
+        );
+        assert!(
+            !self.attempts(class).is_empty(),
+            "not listed: {}",
+            self.outcome
+        );
+        assert_eq!(
+            self.code,
+            if class == "TimeoutViolation" {
+                124
+            } else {
+                123
+            }
+        );
+        self
+    }
+
+    /// Failed by itself, with this exit code, and is accused of nothing.
+    #[track_caller]
+    pub fn exits(&self, code: i32) -> &Ran {
+        assert_eq!(
+            self.class(),
+            "RuntimeError",
+            "{}\n{}",
+            self.stderr,
+            self.outcome
+        );
+        assert_eq!(
+            (self.outcome["exit_code"].as_i64(), self.code),
+            (Some(code.into()), code)
+        );
+        assert_eq!(
+            self.outcome["violations"],
+            Value::Array(vec![]),
+            "{}",
+            self.outcome
+        );
+        self
+    }
+
+    #[track_caller]
+    pub fn is_signaled(&self, signal: i32) -> &Ran {
+        assert_eq!(
+            self.class(),
+            "Signaled",
+            "{}\n{}",
+            self.stderr,
+            self.outcome
+        );
+        assert_eq!(
+            (self.outcome["signal"].as_i64(), self.code),
+            (Some(signal.into()), 128 + signal)
+        );
+        assert_eq!(
+            self.outcome["violations"],
+            Value::Array(vec![]),
+            "{}",
+            self.outcome
+        );
+        self
+    }
+
+    /// The details of all attempts of one class.
+    pub fn attempts(&self, class: &str) -> Vec<&Value> {
+        let all = self.outcome["violations"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        all.iter()
+            .filter(|v| v["class"] == class)
+            .map(|v| &v["detail"])
+            .collect()
+    }
+
+    /// Refused before anything ran: one sentence, exit 125.
+    #[track_caller]
+    pub fn refused(&self, part: &str) -> &Ran {
+        assert_eq!(
+            self.code,
+            125,
+            "{}\n{}",
+            self.stderr,
+            String::from_utf8_lossy(&self.stdout)
+        );
+        assert!(
+            self.stderr.contains(part),
+            "`{part}` is not in: {}",
+            self.stderr
+        );
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+}
+
+/// Processes whose environment carries the mark, dead ones left out.
+fn marked(mark: &str) -> Vec<i32> {
+    let Ok(all) = std::fs::read_dir("/proc") else {
+        return vec![];
+    };
+    all.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != std::process::id() as i32)
+        .filter(|pid| {
+            let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            env.windows(mark.len())
+                .any(|window| window == mark.as_bytes())
+        })
+        .collect()
+}
+
+/// Directories of cells whose launcher is no more.
+pub fn orphaned_groups() -> Vec<PathBuf> {
+    let mut found = vec![];
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
+    for line in mounts.lines().filter(|l| l.contains(" - cgroup")) {
+        let point = line.split(' ').nth(4).expect("mountinfo has fields");
+        look(Path::new(point), 6, &mut found);
+    }
+    found
+}
+
+fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    for entry in entries
+        .flatten()
+        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
+    {
+        let name = entry.file_name();
+        match name.to_str().and_then(|n| n.strip_prefix("cell-")) {
+            Some(rest) => {
+                let launcher = rest.split('-').next().unwrap_or_default();
+                if !Path::new("/proc").join(launcher).exists() && entry.path().exists() {
+                    found.push(entry.path());
+                }
+            }
+            None if depth > 0 => look(&entry.path(), depth - 1, found),
+            None => {}
+        }
+    }
+}
+
+pub fn host_mounts() -> String {
+    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
+}
+
+/// No process, no group, no mount. What is going away is given the moment it needs.
+#[track_caller]
+pub fn nothing_left(mark: &str, mounts: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let (processes, groups) = (marked(mark), orphaned_groups());
+        if processes.is_empty() && groups.is_empty() {
+            break;
+        }
+        assert!(
+            Instant::now() < until,
+            "left behind: processes {processes:?}, groups {groups:?}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(host_mounts(), mounts, "the host's mounts changed");
+}
+
+/// Waits for something that comes by itself; panics when it does not.
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + DEADLINE;
+    while !done() {
+        assert!(Instant::now() < until, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+struct TempDir {
+    path: PathBuf,
+}
+
+impl TempDir {
+    fn new(name: &str) -> TempDir {
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).expect("a temporary directory can be made");
+        if as_user() && is_root() {
+            std::os::unix::fs::chown(&path, Some(USER), Some(USER)).expect("root may chown");
+        }
+        TempDir { path }
+    }
+
+    /// A run leaves no file but those the test itself put there.
+    #[track_caller]
+    fn assert_untouched(&self) {
+        let names: Vec<_> = std::fs::read_dir(&self.path)
+            .expect("it is there")
+            .flatten()
+            .map(|e| e.file_name())
+            .filter(|name| {
+                !["main.py", "result.json", "input"]
+                    .iter()
+                    .any(|ours| name == ours)
+            })
+            .collect();
+        assert!(names.is_empty(), "left in the working directory: {names:?}");
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}

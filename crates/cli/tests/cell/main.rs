@@ -1,0 +1,5 @@
+//! The cell, from outside: hostile programs and their harmless twins, run by the real binary.
+
+mod harness;
+mod limits;
+mod verdicts;

@@ -1,0 +1,11 @@
+/* Processes: too many. */
+#include "hostile.h"
+
+static int fork_bomb(int argc, char **argv) {
+    (void)argc, (void)argv;
+    for (;;)
+        if (fork() < 0)
+            pause();
+}
+
+const struct attack process_attacks[] = {{"fork-bomb", fork_bomb}, {NULL, NULL}};
