@@ -10,4 +10,4 @@ build:
 
 target/hostile/hostile: $(HOSTILE) tests/hostile/hostile.h
 	@mkdir -p target/hostile
-	$(CC) -O1 -Wall -Wextra -static -o $@ $(HOSTILE)
+	$(CC) -O1 -Wall -Wextra -static -pthread -o $@ $(HOSTILE)

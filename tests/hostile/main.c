@@ -2,7 +2,8 @@
 #include "hostile.h"
 
 int main(int argc, char **argv) {
-    const struct attack *tables[] = {memory_attacks, process_attacks, disk_attacks, syscall_attacks};
+    const struct attack *tables[] = {memory_attacks, process_attacks, disk_attacks,    syscall_attacks,
+                                     abi_attacks,    file_attacks,    network_attacks, neighbour_attacks};
     if (argc < 2) {
         fprintf(stderr, "usage: hostile NAME [ARGS]\n");
         return 2;
