@@ -31,15 +31,12 @@ pub(crate) struct Process {
 
 impl Process {
     /// Forks the launcher. The caller has checked that it is single-threaded.
-    pub(crate) fn start() -> io::Result<Process> {
+    pub(crate) fn start(ahead: Ahead) -> io::Result<Process> {
         let (ours, theirs) = socket::pair()?;
         match process::fork()? {
-            Side::Parent(pid) => Ok(Process {
-                socket: Some(ours),
-                pid,
-            }),
+            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
             Side::Child => {
-                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs)));
+                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs, ahead)));
                 process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
             }
         }
@@ -53,27 +50,19 @@ impl Drop for Process {
     }
 }
 
-fn live(socket: OwnedFd) -> io::Result<()> {
+fn live(socket: OwnedFd, ahead: Ahead) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
     // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
     process::setsid()?;
-    process::reset_signals();
-    let null = rustix::fs::open(
-        "/dev/null",
-        rustix::fs::OFlags::RDWR,
-        rustix::fs::Mode::empty(),
-    )?;
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
     for number in 0..3 {
         process::place(null.as_fd(), number)?;
     }
-    process::place(
-        process::duplicate_above(socket.as_fd(), 16)?.as_fd(),
-        SOCKET,
-    )?;
+    process::place(process::duplicate_above(socket.as_fd(), 16)?.as_fd(), SOCKET)?;
     std::mem::forget((socket, null));
     process::close_from(SOCKET + 1)?;
     process::raise_open_files();
-    Launcher::new(process::adopt(SOCKET)?)?.serve()
+    Launcher::new(process::adopt(SOCKET)?, ahead)?.serve()
 }
 
 struct Launcher {
@@ -87,6 +76,41 @@ struct Launcher {
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
     cells: Vec<Cell>,
+    ahead: Ahead,
+    /// Cells that are built, or being built, and wait for an order.
+    spares: Vec<Spare>,
+}
+
+/// Cells made before anybody asks for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// One, at the start: for a process that makes one run.
+    Once,
+    /// So many at any time.
+    Always(usize),
+}
+
+/// What can't be changed about a cell once it is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    own_network: bool,
+    cpu_group: bool,
+}
+
+struct Spare {
+    cell: Cell,
+    shape: Shape,
+}
+
+impl Shape {
+    fn of(limits: &Limits, network: Network) -> Shape {
+        Shape { own_network: network != Network::Full, cpu_group: needs_cpu_group(limits.milli_cpus) }
+    }
+
+    /// What most runs want.
+    fn usual() -> Shape {
+        Shape { own_network: true, cpu_group: needs_cpu_group(2000) }
+    }
 }
 
 /// A cell at work.
@@ -100,7 +124,7 @@ struct Cell {
 }
 
 impl Launcher {
-    fn new(socket: OwnedFd) -> io::Result<Launcher> {
+    fn new(socket: OwnedFd, ahead: Ahead) -> io::Result<Launcher> {
         let base = Base::find();
         base.sweep();
         let landlock = host::landlock_abi();
@@ -116,10 +140,15 @@ impl Launcher {
             enforced,
             degraded,
             cells: vec![],
+            ahead,
+            spares: vec![],
         })
     }
 
     fn serve(&mut self) -> io::Result<()> {
+        if self.ahead == Ahead::Once {
+            self.make_spare();
+        }
         while self.socket.is_some() || !self.cells.is_empty() {
             let (request, dead, asked) = self.wait()?;
             if dead {
@@ -133,9 +162,33 @@ impl Launcher {
             }
             if request {
                 self.accept();
+            } else if self.is_short() {
+                self.make_spare();
             }
         }
+        self.spares.drain(..).for_each(|spare| abandon(spare.cell));
         Ok(())
+    }
+
+    /// Fewer cells are ahead than were asked for.
+    fn is_short(&self) -> bool {
+        matches!(self.ahead, Ahead::Always(n) if self.spares.len() < n && self.socket.is_some())
+    }
+
+    /// Built while nobody waits for it. That it can't be is said to the first who asks for a cell.
+    fn make_spare(&mut self) {
+        let shape = Shape::usual();
+        match self.make_cell(shape) {
+            Ok(cell) => self.spares.push(Spare { cell, shape }),
+            Err(_) => self.ahead = Ahead::Once,
+        }
+    }
+
+    fn make_cell(&self, shape: Shape) -> Result<Cell, Failure> {
+        let group = self.base.make(shape.cpu_group).map_err(failed("make the cgroup", ""))?;
+        let mut cell = self.give_birth(group, shape.own_network)?;
+        cell.group.joined();
+        Ok(cell)
     }
 
     /// Waits for a request, a death, or a word on the socket of a run (whose pids are returned).
@@ -151,17 +204,14 @@ impl Launcher {
         if let Some(socket) = &self.socket {
             fds.push(PollFd::new(socket, PollFlags::IN));
         }
-        match rustix::event::poll(&mut fds, None) {
+        // Cells are made ahead when nothing else is to be done: then only look.
+        let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        match rustix::event::poll(&mut fds, self.is_short().then_some(&at_once)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let asked = pids
-            .iter()
-            .zip(&fds[1..])
-            .filter(|(_, fd)| ready(fd))
-            .map(|(pid, _)| *pid)
-            .collect();
+        let asked = pids.iter().zip(&fds[1..]).filter(|(_, fd)| ready(fd)).map(|(pid, _)| *pid).collect();
         let request = self.socket.is_some() && fds.last().is_some_and(ready);
         Ok((request, ready(&fds[0]), asked))
     }
@@ -183,18 +233,9 @@ impl Launcher {
 
     /// Everything of the run is closed here when this returns: only the cell has it.
     fn launch(&mut self, [run, supervisor, plan, stdin, stdout, stderr]: [OwnedFd; REQUEST_FDS]) {
-        let fds = [
-            supervisor.as_fd(),
-            plan.as_fd(),
-            stdin.as_fd(),
-            stdout.as_fd(),
-            stderr.as_fd(),
-        ];
+        let fds = [supervisor.as_fd(), plan.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         match self.try_launch(fds, &run) {
-            Ok(cell) => self.cells.push(Cell {
-                run: Some(run),
-                ..cell
-            }),
+            Ok(cell) => self.cells.push(Cell { run: Some(run), ..cell }),
             Err(failure) => drop(wire::send(&run, &FromLauncher::Failed(failure), &[])),
         }
     }
@@ -203,18 +244,17 @@ impl Launcher {
         let start = wire::now_ns();
         let (plan, _) = Plan::read(run_fds[1]).map_err(failed("read the plan", ""))?;
         self.check_required(&plan)?;
-        let group = self
-            .base
-            .make(needs_cpu_group(&plan.limits))
-            .map_err(failed("make the cgroup", ""))?;
-        if let Err(e) = group.limit(&plan.limits) {
-            group.remove();
+        let shape = Shape::of(&plan.limits, plan.network);
+        let cell = match self.spares.iter().position(|spare| spare.shape == shape) {
+            Some(at) => self.spares.remove(at).cell,
+            None => self.make_cell(shape)?,
+        };
+        let cloned = wire::now_ns();
+        if let Err(e) = cell.group.limit(&plan.limits) {
+            abandon(cell);
             return Err(failed("write the cgroup's limits", "")(e));
         }
         let grouped = wire::now_ns();
-        let mut cell = self.give_birth(group, plan.network)?;
-        cell.group.joined();
-        let cloned = wire::now_ns();
         let launched = self.order(&cell, &plan, run_fds).and_then(|()| {
             let meters = cell.group.meters();
             let message = FromLauncher::Launched {
@@ -222,8 +262,8 @@ impl Launcher {
                 meters: meters.iter().map(|(meter, _)| *meter).collect(),
                 enforced: self.enforced.clone(),
                 degraded: self.degraded.clone(),
-                cgroup_ns: grouped - start,
-                clone_ns: cloned - grouped,
+                cgroup_ns: grouped - cloned,
+                clone_ns: cloned - start,
             };
             let fds: Vec<_> = meters.iter().map(|(_, fd)| fd.as_fd()).collect();
             wire::send(run, &message, &fds).map_err(failed("tell the supervisor", ""))
@@ -255,15 +295,9 @@ impl Launcher {
     }
 
     /// A new cell in its namespaces, with ids, waiting for its order.
-    fn give_birth(&self, group: Group, network: Network) -> Result<Cell, Failure> {
-        let mut flags = libc::CLONE_NEWUSER
-            | libc::CLONE_NEWPID
-            | libc::CLONE_NEWNS
-            | libc::CLONE_NEWIPC
-            | libc::CLONE_NEWUTS;
-        if network != Network::Full {
-            flags |= libc::CLONE_NEWNET;
-        }
+    fn give_birth(&self, group: Group, own_network: bool) -> Result<Cell, Failure> {
+        let flags =
+            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
         let (leash, theirs) = match socket::pair() {
             Ok(pair) => pair,
             Err(e) => {
@@ -276,16 +310,11 @@ impl Launcher {
                 leash: theirs.as_fd(),
                 launcher: self.own.as_fd(),
                 joins: group.joins(),
+                own_network,
                 drop_groups: self.ids.is_root(),
             }),
             Ok(Side::Parent((pid, pidfd))) => {
-                let cell = Cell {
-                    pid,
-                    pidfd,
-                    leash,
-                    group,
-                    run: None,
-                };
+                let cell = Cell { pid, pidfd, leash, group, run: None };
                 let mapped = self.write_id_maps(pid).and_then(|()| {
                     rustix::io::write(&cell.leash, b"m")?;
                     Ok(())
@@ -320,10 +349,7 @@ impl Launcher {
         if self.ids.is_root() {
             // The streams are the program's own, so that it may open /dev/stdout again.
             let (uid, gid) = self.ids.outside(cell.pid);
-            let owner = (
-                rustix::fs::Uid::from_raw(uid),
-                rustix::fs::Gid::from_raw(gid),
-            );
+            let owner = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
             for stream in &run_fds[2..] {
                 rustix::fs::fchown(stream, Some(owner.0), Some(owner.1))
                     .map_err(|e| failed("give the streams away", "")(e.into()))?;
@@ -337,10 +363,7 @@ impl Launcher {
             count_clones: !self.base.has_limits(),
             landlock: self.landlock.is_some(),
         };
-        let fds: Vec<_> = run_fds
-            .into_iter()
-            .chain(trees.iter().map(AsFd::as_fd))
-            .collect();
+        let fds: Vec<_> = run_fds.into_iter().chain(trees.iter().map(AsFd::as_fd)).collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }
 
@@ -361,6 +384,11 @@ impl Launcher {
 
     /// After the death of an init: everything in its pid namespace is dead too.
     fn bury(&mut self, pid: Pid) {
+        if let Some(at) = self.spares.iter().position(|spare| spare.cell.pid == pid) {
+            // It could not be built: no more ahead, then. Who asks for a cell gets the reason.
+            self.spares.remove(at).cell.group.remove();
+            self.ahead = Ahead::Once;
+        }
         let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else {
             return;
         };
@@ -402,17 +430,13 @@ fn open_tree(tree: &Tree) -> Result<OwnedFd, Failure> {
 }
 
 /// Without it a program on a host of that many processors is not slowed down anyway.
-fn needs_cpu_group(limits: &Limits) -> bool {
+fn needs_cpu_group(milli_cpus: u64) -> bool {
     let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    limits.milli_cpus < all * 1000
+    milli_cpus < all * 1000
 }
 
 fn failed<'a>(step: &'a str, what: &'a str) -> impl Fn(io::Error) -> Failure + use<'a> {
-    move |e| Failure {
-        step: step.into(),
-        what: what.into(),
-        errno: e.raw_os_error().unwrap_or(libc::EIO),
-    }
+    move |e| Failure { step: step.into(), what: what.into(), errno: e.raw_os_error().unwrap_or(libc::EIO) }
 }
 
 pub(crate) const fn host_id_base() -> u32 {

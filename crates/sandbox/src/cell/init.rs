@@ -14,12 +14,7 @@ use crate::wire::{self, Failure, FromCell, Plan, Rusage};
 pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
     // The program's streams are the program's alone: their ends must be seen when it closes them.
-    let Run {
-        supervisor,
-        launcher,
-        stdio,
-        ..
-    } = run;
+    let Run { supervisor, launcher, stdio, .. } = run;
     drop(stdio);
     match started {
         Err(failure) => Err((failure, supervisor)),
@@ -60,11 +55,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
         }
         if order {
             let mut byte = [0u8; 16];
-            match rustix::net::recv(
-                supervisor.as_fd(),
-                &mut byte,
-                rustix::net::RecvFlags::DONTWAIT,
-            ) {
+            match rustix::net::recv(supervisor.as_fd(), &mut byte, rustix::net::RecvFlags::DONTWAIT) {
                 Ok((1.., _)) => {
                     process::signal_everyone_else(libc::SIGTERM);
                     // One that stopped itself could not hear it otherwise.
@@ -80,11 +71,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             while let Some(dead) = process::reap() {
                 add(&mut usage, &dead.usage);
                 if dead.pid == main {
-                    let ended = FromCell::Ended {
-                        status: dead.status,
-                        at_ns: wire::now_ns(),
-                        usage,
-                    };
+                    let ended = FromCell::Ended { status: dead.status, at_ns: wire::now_ns(), usage };
                     let _ = wire::send(supervisor, &ended, &[]);
                     return;
                 }

@@ -20,6 +20,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::OFlags;
 
 use crate::sys::{process, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
@@ -40,6 +41,8 @@ pub(crate) struct Birth<'a> {
     pub(crate) launcher: BorrowedFd<'a>,
     /// Files to write `0` into.
     pub(crate) joins: &'a [OwnedFd],
+    /// A network namespace of its own: made by a second thread while the first one mounts, because it takes as long.
+    pub(crate) own_network: bool,
     /// The launcher is root: the group list can, and must, be emptied.
     pub(crate) drop_groups: bool,
 }
@@ -71,18 +74,11 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     let host = build(birth, &leash, &launcher).map_err(before)?;
     let built = wire::now_ns() - start;
 
-    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true)
-        .step("order", "")
-        .map_err(before)?
-    else {
+    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true).step("order", "").map_err(before)? else {
         process::exit_now(0)
     };
     if fds.len() < 5 {
-        return Err(before(Failure {
-            step: "order".into(),
-            what: "too few fds".into(),
-            errno: libc::EINVAL,
-        }));
+        return Err(before(Failure { step: "order".into(), what: "too few fds".into(), errno: libc::EINVAL }));
     }
     let trees = fds.split_off(5);
     let [supervisor, plan_fd, stdin, stdout, stderr]: [OwnedFd; 5] = match fds.try_into() {
@@ -90,19 +86,12 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
         Err(_) => process::exit_now(70),
     };
     drop(leash);
-    let run = Run {
-        order,
-        supervisor,
-        stdio: [stdin, stdout, stderr],
-        launcher,
-    };
+    let run = Run { order, supervisor, stdio: [stdin, stdout, stderr], launcher };
     let entered = enter(&run, plan_fd.as_fd(), host, &trees, built);
     drop((trees, plan_fd));
     match entered {
         Err(failure) => Err((failure, Some(run.supervisor))),
-        Ok(plan) => {
-            init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
-        }
+        Ok(plan) => init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor))),
     }
 }
 
@@ -149,7 +138,22 @@ fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<root:
     // After joining the group, so that the cell sees its own as the root.
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
     process::set_host_name("cell").step("set the host name", "")?;
-    root::build()
+    rustix::process::umask(rustix::fs::Mode::empty());
+    if !birth.own_network {
+        return root::build();
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc_dir = rustix::fs::open("/proc", flags, rustix::fs::Mode::empty()).step("open", "/proc")?;
+    std::thread::scope(|scope| {
+        let network = std::thread::Builder::new()
+            .stack_size(64 * 1024)
+            .spawn_scoped(scope, || process::new_network(proc_dir.as_fd()))
+            .step("start a thread", "")?;
+        let host = root::build();
+        let made = network.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        process::enter_network(made.step("new network namespace", "")?.as_fd()).step("new network namespace", "")?;
+        host
+    })
 }
 
 /// Everything for this program, up to the point where nothing can be mounted any more.
@@ -174,15 +178,9 @@ fn enter(
         socket::loopback_up().step("bring up loopback", "")?;
     }
     let (root_dir, proc_dir) = root::seal(host)?;
-    let message = FromCell::Built {
-        mounts_ns: built_ns + wire::now_ns() - start,
-    };
-    wire::send(
-        &run.supervisor,
-        &message,
-        &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()],
-    )
-    .step("hand over the scratch", "")?;
+    let message = FromCell::Built { mounts_ns: built_ns + wire::now_ns() - start };
+    wire::send(&run.supervisor, &message, &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()])
+        .step("hand over the scratch", "")?;
     process::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
     if run.order.landlock {

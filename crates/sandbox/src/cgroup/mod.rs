@@ -64,9 +64,7 @@ impl Base {
         let mounts = match dir::mounts() {
             Ok(mounts) => mounts,
             Err(e) => {
-                return Base::None {
-                    why: format!("cannot read /proc/self/mountinfo: {e}"),
-                };
+                return Base::None { why: format!("cannot read /proc/self/mountinfo: {e}") };
             }
         };
         if let Some(unified) = mounts.v2.as_deref()
@@ -104,19 +102,12 @@ impl Base {
             Base::V2(base) => base.describe(),
             Base::V1(base) => base.describe(),
             Base::None { why } => {
-                let weaker =
-                    |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
+                let weaker = |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
                 (
                     vec![],
                     vec![
-                        weaker(
-                            "memory",
-                            "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup",
-                        ),
-                        weaker(
-                            "processes",
-                            "RLIMIT_NPROC and counted clones instead of a cgroup",
-                        ),
+                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup"),
+                        weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
                         weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
                     ],
                 )

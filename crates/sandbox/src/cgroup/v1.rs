@@ -71,17 +71,12 @@ impl Base {
     }
 
     fn all(&self) -> impl Iterator<Item = &Rc<OwnedFd>> {
-        [&self.memory, &self.pids]
-            .into_iter()
-            .chain(&self.cpu)
-            .chain(&self.unified)
-            .chain(&self.cpuacct)
+        [&self.memory, &self.pids].into_iter().chain(&self.cpu).chain(&self.unified).chain(&self.cpuacct)
     }
 
     pub(super) fn make(&self, with_cpu: bool) -> io::Result<Group> {
         // A name that a crashed launcher of the same pid left is passed over, not joined.
-        self.make_named(&dir::fresh_name(), with_cpu)
-            .or_else(|_| self.make_named(&dir::fresh_name(), with_cpu))
+        self.make_named(&dir::fresh_name(), with_cpu).or_else(|_| self.make_named(&dir::fresh_name(), with_cpu))
     }
 
     fn make_named(&self, name: &CStr, with_cpu: bool) -> io::Result<Group> {
@@ -96,13 +91,8 @@ impl Base {
             joins: vec![],
         };
         // cpu and cpuacct may be one hierarchy under two names.
-        let v1 = [&group.memory, &group.pids]
-            .into_iter()
-            .chain(&group.cpu)
-            .chain(&group.cpuacct);
-        group.joins = v1
-            .map(|dir| dir::open_file(dir.fd(), "tasks", OFlags::WRONLY))
-            .collect::<Result<_, _>>()?;
+        let v1 = [&group.memory, &group.pids].into_iter().chain(&group.cpu).chain(&group.cpuacct);
+        group.joins = v1.map(|dir| dir::open_file(dir.fd(), "tasks", OFlags::WRONLY)).collect::<Result<_, _>>()?;
         Ok(group)
     }
 
@@ -117,19 +107,13 @@ impl Base {
 
     pub(super) fn describe(&self) -> (Vec<Applied>, Vec<Applied>) {
         let mut on = vec![
-            Applied::new(
-                "memory",
-                "cgroup v1 memory.limit_in_bytes with memory.memsw",
-            ),
+            Applied::new("memory", "cgroup v1 memory.limit_in_bytes with memory.memsw"),
             Applied::new("processes", "cgroup v1 pids.max"),
         ];
         let mut off = vec![];
         match self.cpu {
             Some(_) => on.push(Applied::new("cpu", "cgroup v1 cpu.cfs_quota_us")),
-            None => off.push(Applied::new(
-                "cpu",
-                "`cpus` is not enforced, because there is no cpu controller",
-            )),
+            None => off.push(Applied::new("cpu", "`cpus` is not enforced, because there is no cpu controller")),
         }
         (on, off)
     }
@@ -173,17 +157,11 @@ impl Group {
                 (Meter::OomKills, "memory.oom_control"),
             ],
         );
-        meters.extend(open_meters(
-            self.pids.fd(),
-            &[(Meter::PidsRefused, "pids.events")],
-        ));
+        meters.extend(open_meters(self.pids.fd(), &[(Meter::PidsRefused, "pids.events")]));
         if let Some(unified) = &self.unified {
             meters.extend(open_meters(unified.fd(), &[(Meter::CpuStat, "cpu.stat")]));
         } else if let Some(cpuacct) = &self.cpuacct {
-            meters.extend(open_meters(
-                cpuacct.fd(),
-                &[(Meter::CpuNanos, "cpuacct.usage")],
-            ));
+            meters.extend(open_meters(cpuacct.fd(), &[(Meter::CpuNanos, "cpuacct.usage")]));
         }
         meters
     }
@@ -196,16 +174,8 @@ impl Group {
 
     pub(super) fn counters(&self) -> Counters {
         let memory = self.memory.fd();
-        let cpu = |key| {
-            self.unified
-                .as_ref()
-                .and_then(|dir| dir::number(dir.fd(), "cpu.stat", key))
-        };
-        let nanos = |name| {
-            self.cpuacct
-                .as_ref()
-                .and_then(|dir| dir::number(dir.fd(), name, ""))
-        };
+        let cpu = |key| self.unified.as_ref().and_then(|dir| dir::number(dir.fd(), "cpu.stat", key));
+        let nanos = |name| self.cpuacct.as_ref().and_then(|dir| dir::number(dir.fd(), name, ""));
         Counters {
             oom_kills: dir::number(memory, "memory.oom_control", "oom_kill").unwrap_or(0),
             pids_refused: dir::number(self.pids.fd(), "pids.events", "max").unwrap_or(0),
@@ -218,13 +188,7 @@ impl Group {
 
     pub(super) fn remove(self) {
         drop(self.joins);
-        let all = [
-            Some(self.memory),
-            Some(self.pids),
-            self.cpu,
-            self.unified,
-            self.cpuacct,
-        ];
+        let all = [Some(self.memory), Some(self.pids), self.cpu, self.unified, self.cpuacct];
         all.into_iter().flatten().for_each(Dir::remove);
     }
 }
