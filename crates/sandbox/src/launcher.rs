@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::cell::{self, Birth, GID, UID};
-use crate::cgroup::{Base, Group};
+use crate::cgroup::{Base, Group, Seed};
 use crate::host;
 use crate::report::Applied;
 use crate::spec::{Layer, Limits, Network, Tree};
@@ -25,8 +25,9 @@ const HOST_ID_BASE: u32 = 0x7000_0000;
 
 /// The supervisor's side.
 pub(crate) struct Process {
-    pub(crate) socket: Option<OwnedFd>,
+    socket: Option<OwnedFd>,
     pid: Pid,
+    ahead: Ahead,
 }
 
 impl Process {
@@ -34,12 +35,24 @@ impl Process {
     pub(crate) fn start(ahead: Ahead) -> io::Result<Process> {
         let (ours, theirs) = socket::pair()?;
         match process::fork()? {
-            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
+            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid, ahead }),
             Side::Child => {
                 let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs, ahead)));
                 process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
             }
         }
+    }
+}
+
+impl Process {
+    /// Hands a request over. Where it is the only one, the launcher is told, and clears up while we finish.
+    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS]) -> io::Result<()> {
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        socket::send(socket.as_fd(), b"r", fds)?;
+        if self.ahead == Ahead::Once {
+            rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
+        }
+        Ok(())
     }
 }
 
@@ -84,7 +97,7 @@ struct Launcher {
 /// Cells made before anybody asks for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
-    /// One, at the start: for a process that makes one run.
+    /// One, at the start, for a process that makes one run: the launcher ends with it.
     Once,
     /// So many at any time.
     Always(usize),
@@ -185,10 +198,51 @@ impl Launcher {
     }
 
     fn make_cell(&self, shape: Shape) -> Result<Cell, Failure> {
-        let group = self.base.make(shape.cpu_group).map_err(failed("make the cgroup", ""))?;
-        let mut cell = self.give_birth(group, shape.own_network)?;
-        cell.group.joined();
-        Ok(cell)
+        let seed = self.base.begin().map_err(failed("make the cgroup", ""))?;
+        let (leash, theirs) = match socket::pair() {
+            Ok(pair) => pair,
+            Err(e) => {
+                seed.remove();
+                return Err(failed("make a socket", "")(e));
+            }
+        };
+        let flags =
+            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+        match process::clone(flags, seed.clone_into()) {
+            Ok(Side::Child) => cell::live(&Birth {
+                leash: theirs.as_fd(),
+                launcher: self.own.as_fd(),
+                own_network: shape.own_network,
+                root: self.ids.is_root(),
+                count_clones: !self.base.has_limits(),
+            }),
+            Ok(Side::Parent((pid, pidfd))) => self.give_birth(pid, pidfd, leash, seed, shape),
+            Err(e) => {
+                seed.remove();
+                Err(failed("clone into new namespaces", "")(e))
+            }
+        }
+    }
+
+    /// The child exists: its groups and ids, while it already makes its network.
+    fn give_birth(&self, pid: Pid, pidfd: OwnedFd, leash: OwnedFd, seed: Seed, shape: Shape) -> Result<Cell, Failure> {
+        let (group, joins) = match self.base.complete(seed, shape.cpu_group) {
+            Ok(made) => made,
+            Err(e) => {
+                abandon(Cell { pid, pidfd, leash, group: Group::None, run: None });
+                return Err(failed("make the cgroup", "")(e));
+            }
+        };
+        let cell = Cell { pid, pidfd, leash, group, run: None };
+        let joins: Vec<_> = joins.iter().map(AsFd::as_fd).collect();
+        let mapped = self.write_id_maps(pid).and_then(|()| socket::send(cell.leash.as_fd(), b"m", &joins));
+        match mapped {
+            Ok(()) => Ok(cell),
+            Err(e) => {
+                abandon(cell);
+                Err(failed("write the id maps", "")(e))
+            }
+        }
     }
 
     /// Waits for a request, a death, or a word on the socket of a run (whose pids are returned).
@@ -294,46 +348,6 @@ impl Launcher {
         Ok(())
     }
 
-    /// A new cell in its namespaces, with ids, waiting for its order.
-    fn give_birth(&self, group: Group, own_network: bool) -> Result<Cell, Failure> {
-        let flags =
-            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
-        let (leash, theirs) = match socket::pair() {
-            Ok(pair) => pair,
-            Err(e) => {
-                group.remove();
-                return Err(failed("make a socket", "")(e));
-            }
-        };
-        match process::clone(flags, group.clone_into()) {
-            Ok(Side::Child) => cell::live(&Birth {
-                leash: theirs.as_fd(),
-                launcher: self.own.as_fd(),
-                joins: group.joins(),
-                own_network,
-                drop_groups: self.ids.is_root(),
-            }),
-            Ok(Side::Parent((pid, pidfd))) => {
-                let cell = Cell { pid, pidfd, leash, group, run: None };
-                let mapped = self.write_id_maps(pid).and_then(|()| {
-                    rustix::io::write(&cell.leash, b"m")?;
-                    Ok(())
-                });
-                match mapped {
-                    Ok(()) => Ok(cell),
-                    Err(e) => {
-                        abandon(cell);
-                        Err(failed("write the id maps", "")(e))
-                    }
-                }
-            }
-            Err(e) => {
-                group.remove();
-                Err(failed("clone into new namespaces", "")(e))
-            }
-        }
-    }
-
     fn write_id_maps(&self, pid: Pid) -> io::Result<()> {
         let (uid, gid) = self.ids.outside(pid);
         let proc = |name: &str| format!("/proc/{pid}/{name}");
@@ -358,11 +372,7 @@ impl Launcher {
                 trees.push(open_tree(tree)?);
             }
         }
-        let order = Order {
-            trees_opened: self.ids.is_root(),
-            count_clones: !self.base.has_limits(),
-            landlock: self.landlock.is_some(),
-        };
+        let order = Order { trees_opened: self.ids.is_root(), landlock: self.landlock.is_some() };
         let fds: Vec<_> = run_fds.into_iter().chain(trees.iter().map(AsFd::as_fd)).collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }

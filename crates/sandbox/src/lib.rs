@@ -38,8 +38,6 @@ mod sys;
 mod wire;
 mod witness;
 
-use std::os::fd::AsFd;
-
 pub use error::SandboxError;
 pub use filter::never_honest;
 pub use launcher::Ahead;
@@ -66,7 +64,6 @@ impl Launcher {
 
     /// Runs one program to its end. May be called from any number of threads at once.
     pub fn run(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-        let socket = self.process.socket.as_ref().ok_or(SandboxError::LauncherDied)?;
-        supervise::run(socket.as_fd(), spec, streams)
+        supervise::run(&self.process, spec, streams)
     }
 }

@@ -113,7 +113,6 @@ fn read_at(fd: BorrowedFd<'_>, mut buf: &mut [u8], mut offset: u64) -> io::Resul
 pub(crate) struct Order {
     /// Without it the cell opens the trees itself, with the caller's own rights.
     pub(crate) trees_opened: bool,
-    pub(crate) count_clones: bool,
     pub(crate) landlock: bool,
 }
 

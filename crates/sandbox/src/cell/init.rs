@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 
 use super::{Run, Step, payload};
-use crate::sys::process::{self, Side};
+use crate::sys::process;
 use crate::wire::{self, Failure, FromCell, Plan, Rusage};
 
 pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
@@ -27,15 +27,13 @@ pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
 
 fn start(run: &Run, plan: &Plan) -> Result<(process::Pid, OwnedFd), Failure> {
     let signals = process::signal_fd(&[libc::SIGCHLD]).step("watch for children", "")?;
-    match process::fork().step("fork the program", "")? {
-        Side::Parent(main) => Ok((main, signals)),
-        Side::Child => {
-            if let Err(failure) = payload::become_program(run, plan) {
-                let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
-            }
-            process::exit_now(127)
+    let main = process::spawn(&mut || {
+        if let Err(failure) = payload::become_program(run, plan) {
+            let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
         }
-    }
+        process::exit_now(127)
+    });
+    Ok((main.step("fork the program", "")?, signals))
 }
 
 fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: &OwnedFd) {

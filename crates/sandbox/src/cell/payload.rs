@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::{Run, Step};
-use crate::filter::{self, Needs};
+use crate::filter::Needs;
 use crate::spec::Limits;
 use crate::sys::process::{self, CArray};
 use crate::sys::seccomp;
@@ -25,15 +25,15 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     for (fd, number) in run.stdio.iter().zip(0..) {
         process::place(fd.as_fd(), number).step("place the streams", "")?;
     }
-    limits(&plan.limits, open_files, run.order.count_clones)?;
+    limits(&plan.limits, open_files, run.count_clones)?;
     process::close_on_exec_from(3).step("close other fds", "")?;
 
     let argv = strings(&plan.argv)?;
     let candidates = candidates(plan)?;
     let env = CArray::new(strings(&plan.env)?);
     let argv = CArray::new(argv);
-    let needs = Needs { network: plan.network, count_clones: run.order.count_clones, handover_fd: handover };
-    let program = filter::program(needs);
+    let needs = Needs { network: plan.network, count_clones: run.count_clones, handover_fd: handover };
+    let program = run.filter.program_for(needs);
     let starting = FromCell::Starting { at_ns: wire::now_ns() };
 
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;

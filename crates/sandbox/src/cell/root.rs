@@ -14,7 +14,22 @@ use crate::wire::{Failure, PlannedFile};
 
 /// The host's root, while it can still be reached.
 pub(crate) struct Host {
-    dir: OwnedFd,
+    dir: Option<OwnedFd>,
+}
+
+impl Host {
+    fn dir(&self) -> io::Result<BorrowedFd<'_>> {
+        self.dir.as_ref().map(AsFd::as_fd).ok_or_else(|| io::Error::from_raw_os_error(libc::ESTALE))
+    }
+
+    /// The host disappears, once.
+    pub(super) fn detach(&mut self) -> Result<(), Failure> {
+        let Some(dir) = self.dir.take() else { return Ok(()) };
+        rustix::process::fchdir(&dir).step("step aside", "")?;
+        drop(dir);
+        mount::detach_here().step("detach the host", "")?;
+        rustix::process::chdir("/").step("enter the root", "")
+    }
 }
 
 /// Name, major, minor: what each must be, or it is not bound.
@@ -72,7 +87,7 @@ fn inside(path: &Path) -> Result<PathBuf, Failure> {
 pub(super) fn build() -> Result<Host, Failure> {
     mount::make_private().step("make mounts private", "/")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let host = Host { dir: rustix::fs::open("/", flags, Mode::empty()).step("open", "/")? };
+    let host = Host { dir: Some(rustix::fs::open("/", flags, Mode::empty()).step("open", "/")?) };
     // Any directory that surely exists can carry the new root for the moment until it is the root.
     mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
     rustix::process::chdir("/proc").step("enter the root", "")?;
@@ -101,7 +116,8 @@ fn devices(host: &Host) -> Result<(), Failure> {
         let what = format!("/dev/{name}");
         let node = c_path(format!("dev/{name}")).step("bind a device", &what)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&host.dir, &node, flags, Mode::empty()).step("bind a device", &what)?;
+        let fd = rustix::fs::openat(host.dir().step("bind a device", &what)?, &node, flags, Mode::empty())
+            .step("bind a device", &what)?;
         let stat = rustix::fs::fstat(&fd).step("bind a device", &what)?;
         let real = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
             && (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)) == (major, minor);
@@ -156,7 +172,7 @@ pub(super) fn open_trees(host: &Host, trees: &[Tree]) -> Result<(), Failure> {
         // From the host's root, not from ours: the fd decides where the relative name starts.
         let relative = tree.host.strip_prefix("/").unwrap_or(&tree.host);
         let name = c_path(relative).step("open", &tree.host)?;
-        let fd = mount::clone_tree(host.dir.as_fd(), &name, true).step("open", &tree.host)?;
+        let fd = mount::clone_tree(host.dir().step("open", &tree.host)?, &name, true).step("open", &tree.host)?;
         harmless(fd.as_fd()).step("make read-only", &tree.host)?;
         attach(fd.as_fd(), &tree.cell)?;
     }
@@ -201,8 +217,8 @@ pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
     Ok(whole)
 }
 
-/// The root becomes read-only and the host's disappears. Returns fds of the root and of its proc.
-pub(super) fn seal(host: Host) -> Result<(OwnedFd, OwnedFd), Failure> {
+/// The root becomes read-only. Returns fds of it and of its proc.
+pub(super) fn seal() -> Result<(OwnedFd, OwnedFd), Failure> {
     // A relative name of the root directory is the root mount itself, with what is stacked upon it left out.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, Mode::empty()).step("open the root", "/")?;
@@ -210,10 +226,6 @@ pub(super) fn seal(host: Host) -> Result<(OwnedFd, OwnedFd), Failure> {
         .step("open", "/proc")?;
     mount::set_attr(root.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, false)
         .step("make the root read-only", "/")?;
-    rustix::process::fchdir(&host.dir).step("step aside", "")?;
-    drop(host);
-    mount::detach_here().step("detach the host", "")?;
-    rustix::process::chdir("/").step("enter the root", "")?;
     // What `/` is now must be what was sealed: never a directory of the host.
     let (a, b) =
         (rustix::fs::stat("/").step("check the root", "")?, rustix::fs::fstat(&root).step("check the root", "")?);

@@ -53,6 +53,10 @@ pub(super) fn number(dir: BorrowedFd<'_>, name: &str, key: &str) -> Option<u64> 
     if key.is_empty() {
         return text.trim().parse().ok();
     }
+    keyed(&text, key)
+}
+
+pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 

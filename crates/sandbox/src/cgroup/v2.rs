@@ -172,13 +172,14 @@ impl Group {
 
     pub(super) fn counters(&self) -> Counters {
         let dir = self.dir.fd();
+        let stat = dir::read(dir, "cpu.stat").unwrap_or_default();
         Counters {
             oom_kills: dir::number(dir, "memory.events", "oom_kill").unwrap_or(0),
             pids_refused: dir::number(dir, "pids.events", "max").unwrap_or(0),
             memory_peak: dir::number(dir, "memory.peak", ""),
             processes_peak: dir::number(dir, "pids.peak", ""),
-            cpu_user_us: dir::number(dir, "cpu.stat", "user_usec"),
-            cpu_system_us: dir::number(dir, "cpu.stat", "system_usec"),
+            cpu_user_us: dir::keyed(&stat, "user_usec"),
+            cpu_system_us: dir::keyed(&stat, "system_usec"),
         }
     }
 

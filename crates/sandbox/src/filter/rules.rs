@@ -7,7 +7,7 @@ use super::syscalls::{ALLOWED, NEVER_HONEST, QUIET_MISSING, QUIET_REFUSED, WRITE
 use crate::Network;
 
 /// What differs between cells.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub(crate) network: Network,
     /// No cgroup counts processes here: tell us of each new one.

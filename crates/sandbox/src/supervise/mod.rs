@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
+use crate::launcher::Process;
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Scratch, Timings, Usage, Violation};
 use crate::spec::{OnViolation, Spec, Streams};
 use crate::sys::seccomp::{self, Answer};
@@ -33,7 +34,7 @@ use output::Stream;
 const SET_UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Asks `launcher` for a cell and stays with it to the end.
-pub(crate) fn run(launcher: BorrowedFd<'_>, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
+pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
     let io = |what| move |source| SandboxError::Io { what, source };
     let asked = Instant::now();
     let plan = Plan::write(spec).map_err(io("write the plan"))?;
@@ -42,7 +43,7 @@ pub(crate) fn run(launcher: BorrowedFd<'_>, spec: &Spec, streams: Streams<'_>) -
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
     let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
     let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs].map(AsFd::as_fd);
-    socket::send(launcher, b"r", &fds).map_err(|_| SandboxError::LauncherDied)?;
+    launcher.ask(&fds).map_err(|_| SandboxError::LauncherDied)?;
     drop((run_theirs, cell_theirs, plan, stdin_theirs, stdout_theirs, stderr_theirs));
 
     let limit = spec.limits.output;
