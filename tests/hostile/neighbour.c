@@ -14,7 +14,7 @@ static int hold(int argc, char **argv) {
     close(open("/work/held", O_WRONLY | O_CREAT, 0666));
     close(open("/dev/shm/held", O_WRONLY | O_CREAT, 0666));
     struct sockaddr_un name = {.sun_family = AF_UNIX, .sun_path = "\0hotcell-held"};
-    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
     if (bind(listener, (void *)&name, offsetof(struct sockaddr_un, sun_path) + 13) != 0 || listen(listener, 1) != 0)
         return 1;
     if (flock(open("/src/target", O_RDONLY), LOCK_EX | LOCK_NB) != 0)
@@ -23,17 +23,15 @@ static int hold(int argc, char **argv) {
     char c;
     while (read(0, &c, 1) > 0)
         ;
-    puts(accept4(listener, NULL, NULL, SOCK_NONBLOCK) < 0 ? "alone" : "visited");
+    puts(accept(listener, NULL, NULL) < 0 ? "alone" : "visited");
     return 0;
 }
 
-/* The program and its init have the same id: what may it do to it? */
+/* The program and its init have the same id: what may it do to it? `tame-init RESOURCE...` takes limits away. */
 static int tame_init(int argc, char **argv) {
-    (void)argc, (void)argv;
     struct rlimit none = {0, 0};
-    for (int resource = 0; resource < RLIM_NLIMITS; resource++)
-        prlimit(1, resource, &none, NULL);
-    setpriority(PRIO_PROCESS, 1, 19);
+    for (int i = 1; i < argc; i++)
+        prlimit(1, atoi(argv[i]), &none, NULL);
     for (int signal = 1; signal < 65; signal++)
         kill(1, signal);
     /* An orphan for it to reap: it has to wake up and go back to sleep. */

@@ -21,8 +21,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 pub const USER: u32 = 54321;
 
 pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN")
-        .map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
+    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
 }
 
 /// The hostile programs, one static binary, made from `tests/hostile` when it is not there or older.
@@ -33,18 +32,9 @@ pub fn hostile() -> &'static Path {
             return path.into();
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let status = Command::new("make")
-            .args(["-s", "-C"])
-            .arg(&root)
-            .arg("target/hostile/hostile")
-            .status();
-        assert!(
-            status.expect("make is installed").success(),
-            "tests/hostile does not build"
-        );
-        root.join("target/hostile/hostile")
-            .canonicalize()
-            .expect("make has made it")
+        let status = Command::new("make").args(["-s", "-C"]).arg(&root).arg("target/hostile/hostile").status();
+        assert!(status.expect("make is installed").success(), "tests/hostile does not build");
+        root.join("target/hostile/hostile").canonicalize().expect("make has made it")
     })
 }
 
@@ -54,9 +44,7 @@ pub fn as_user() -> bool {
 }
 
 pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self")
-        .map(|m| m.uid() == 0)
-        .unwrap_or(false)
+    std::fs::metadata("/proc/self").map(|m| m.uid() == 0).unwrap_or(false)
 }
 
 /// One run to be.
@@ -97,9 +85,7 @@ pub struct Ran {
 /// `hotcell exec` of one of the hostile programs.
 pub fn attack(name: &str) -> Cell {
     let dir = hostile().parent().expect("it is in a directory").to_owned();
-    exec(&[])
-        .flag("--input", dir)
-        .program(&["/src/hostile", name])
+    exec(&[]).flag("--input", dir).program(&["/src/hostile", name])
 }
 
 pub fn exec(program: &[&str]) -> Cell {
@@ -118,17 +104,10 @@ pub fn python(source: &str) -> Cell {
 impl Cell {
     fn new(verb: &str) -> Cell {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let mark = format!(
-            "hotcell-test-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let mark = format!("hotcell-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = TempDir::new(&mark);
         let mut command = Command::new(binary());
-        command
-            .current_dir(&dir.path)
-            .env("HOTCELL_TEST_MARK", &mark)
-            .env("SECRET_OF_THE_HOST", "do-not-tell");
+        command.current_dir(&dir.path).env("HOTCELL_TEST_MARK", &mark).env("SECRET_OF_THE_HOST", "do-not-tell");
         if as_user() && is_root() {
             command.uid(USER).gid(USER);
         }
@@ -207,10 +186,7 @@ impl Cell {
             self.command = through_shell(&self.command, redirections);
         }
         self.command.args(&self.words);
-        self.command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mounts = host_mounts();
         let mut child = self.command.spawn().expect("hotcell starts");
         let mut stdin = child.stdin.take().expect("piped");
@@ -221,26 +197,12 @@ impl Cell {
             std::thread::spawn(move || drop(stdin.write_all(&input)));
             None
         };
-        let (mut out, mut err) = (
-            child.stdout.take().expect("piped"),
-            child.stderr.take().expect("piped"),
-        );
+        let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let reader = std::thread::spawn(move || {
             let errors = std::thread::spawn(move || read_all(&mut err));
-            (
-                read_all(&mut out),
-                errors.join().expect("the reader does not panic"),
-            )
+            (read_all(&mut out), errors.join().expect("the reader does not panic"))
         });
-        Going {
-            child,
-            stdin,
-            mark: self.mark,
-            dir: self.dir,
-            mounts,
-            json: self.json,
-            reader,
-        }
+        Going { child, stdin, mark: self.mark, dir: self.dir, mounts, json: self.json, reader }
     }
 
     /// Runs it to its end and checks that nothing is left.
@@ -278,10 +240,7 @@ impl Going {
 
     pub fn signal(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        let status = Command::new("kill")
-            .args(["-s", signal, &pid])
-            .status()
-            .expect("kill is installed");
+        let status = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill is installed");
         assert!(status.success());
     }
 
@@ -289,9 +248,9 @@ impl Going {
     #[track_caller]
     pub fn wait_for_name(&self, name: &str) {
         wait_until(name, || {
-            self.processes().iter().any(|pid| {
-                std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|n| n.trim() == name)
-            })
+            self.processes()
+                .iter()
+                .any(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|n| n.trim() == name))
         });
     }
 
@@ -311,21 +270,14 @@ impl Going {
         };
         let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        let code = status
-            .code()
-            .unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
+        let code = status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
         nothing_left(&self.mark, &self.mounts);
         self.dir.assert_untouched();
         let outcome = match self.json {
             true => serde_json::from_slice(&stdout).unwrap_or(Value::Null),
             false => Value::Null,
         };
-        Ran {
-            code,
-            stdout,
-            stderr,
-            outcome,
-        }
+        Ran { code, stdout, stderr, outcome }
     }
 }
 
@@ -349,18 +301,9 @@ impl Ran {
 
     #[track_caller]
     pub fn passes(&self) -> &Ran {
-        assert_eq!(
-            self.outcome["status"], "pass",
-            "{}\n{}",
-            self.stderr, self.outcome
-        );
+        assert_eq!(self.outcome["status"], "pass", "{}\n{}", self.stderr, self.outcome);
         assert_eq!((self.class(), self.code), ("none", 0), "{}", self.outcome);
-        assert_eq!(
-            self.outcome["violations"],
-            Value::Array(vec![]),
-            "{}",
-            self.outcome
-        );
+        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
         self
     }
 
@@ -369,99 +312,40 @@ impl Ran {
     pub fn violates(&self, class: &str) -> &Ran {
         assert_eq!(self.class(), class, "{}\n{:#}", self.stderr, self.outcome);
         assert_eq!(self.outcome["status"], "fail");
-        assert!(
-            self.outcome["evidence"].is_string(),
-            "no evidence: {}",
-            self.outcome
-        );
-        assert!(
-            !self.attempts(class).is_empty(),
-            "not listed: {}",
-            self.outcome
-        );
-        assert_eq!(
-            self.code,
-            if class == "TimeoutViolation" {
-                124
-            } else {
-                123
-            }
-        );
+        assert!(self.outcome["evidence"].is_string(), "no evidence: {}", self.outcome);
+        assert!(!self.attempts(class).is_empty(), "not listed: {}", self.outcome);
+        assert_eq!(self.code, if class == "TimeoutViolation" { 124 } else { 123 });
         self
     }
 
     /// Failed by itself, with this exit code, and is accused of nothing.
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Ran {
-        assert_eq!(
-            self.class(),
-            "RuntimeError",
-            "{}\n{}",
-            self.stderr,
-            self.outcome
-        );
-        assert_eq!(
-            (self.outcome["exit_code"].as_i64(), self.code),
-            (Some(code.into()), code)
-        );
-        assert_eq!(
-            self.outcome["violations"],
-            Value::Array(vec![]),
-            "{}",
-            self.outcome
-        );
+        assert_eq!(self.class(), "RuntimeError", "{}\n{}", self.stderr, self.outcome);
+        assert_eq!((self.outcome["exit_code"].as_i64(), self.code), (Some(code.into()), code));
+        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
         self
     }
 
     #[track_caller]
     pub fn is_signaled(&self, signal: i32) -> &Ran {
-        assert_eq!(
-            self.class(),
-            "Signaled",
-            "{}\n{}",
-            self.stderr,
-            self.outcome
-        );
-        assert_eq!(
-            (self.outcome["signal"].as_i64(), self.code),
-            (Some(signal.into()), 128 + signal)
-        );
-        assert_eq!(
-            self.outcome["violations"],
-            Value::Array(vec![]),
-            "{}",
-            self.outcome
-        );
+        assert_eq!(self.class(), "Signaled", "{}\n{}", self.stderr, self.outcome);
+        assert_eq!((self.outcome["signal"].as_i64(), self.code), (Some(signal.into()), 128 + signal));
+        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
         self
     }
 
     /// The details of all attempts of one class.
     pub fn attempts(&self, class: &str) -> Vec<&Value> {
-        let all = self.outcome["violations"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        all.iter()
-            .filter(|v| v["class"] == class)
-            .map(|v| &v["detail"])
-            .collect()
+        let all = self.outcome["violations"].as_array().map(Vec::as_slice).unwrap_or_default();
+        all.iter().filter(|v| v["class"] == class).map(|v| &v["detail"]).collect()
     }
 
     /// Refused before anything ran: one sentence, exit 125.
     #[track_caller]
     pub fn refused(&self, part: &str) -> &Ran {
-        assert_eq!(
-            self.code,
-            125,
-            "{}\n{}",
-            self.stderr,
-            String::from_utf8_lossy(&self.stdout)
-        );
-        assert!(
-            self.stderr.contains(part),
-            "`{part}` is not in: {}",
-            self.stderr
-        );
+        assert_eq!(self.code, 125, "{}\n{}", self.stderr, String::from_utf8_lossy(&self.stdout));
+        assert!(self.stderr.contains(part), "`{part}` is not in: {}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
     }
@@ -477,8 +361,7 @@ fn marked(mark: &str) -> Vec<i32> {
         .filter(|pid| *pid != std::process::id() as i32)
         .filter(|pid| {
             let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            env.windows(mark.len())
-                .any(|window| window == mark.as_bytes())
+            env.windows(mark.len()).any(|window| window == mark.as_bytes())
         })
         .collect()
 }
@@ -498,10 +381,7 @@ fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
     };
-    for entry in entries
-        .flatten()
-        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-    {
+    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
         let name = entry.file_name();
         match name.to_str().and_then(|n| n.strip_prefix("cell-")) {
             Some(rest) => {
@@ -529,10 +409,7 @@ pub fn nothing_left(mark: &str, mounts: &str) {
         if processes.is_empty() && groups.is_empty() {
             break;
         }
-        assert!(
-            Instant::now() < until,
-            "left behind: processes {processes:?}, groups {groups:?}"
-        );
+        assert!(Instant::now() < until, "left behind: processes {processes:?}, groups {groups:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(host_mounts(), mounts, "the host's mounts changed");
@@ -557,25 +434,14 @@ impl Input {
     /// With the hostile programs, a source, a file to attack and an empty directory.
     pub fn new(source: &str) -> Input {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!(
-            "hotcell-input-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let input = Input {
-            dir: TempDir::new(&name),
-        };
+        let name = format!("hotcell-input-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let input = Input { dir: TempDir::new(&name) };
         let path = |name: &str| input.dir.path.join(name);
         std::fs::write(path("main.py"), source).expect("our own directory");
         std::fs::write(path("target"), "as it was").expect("our own directory");
         std::fs::create_dir(path("empty")).expect("our own directory");
         std::fs::copy(hostile(), path("hostile")).expect("our own directory");
-        for (name, mode) in [
-            ("main.py", 0o666),
-            ("target", 0o666),
-            ("empty", 0o777),
-            ("", 0o777),
-        ] {
+        for (name, mode) in [("main.py", 0o666), ("target", 0o666), ("empty", 0o777), ("", 0o777)] {
             std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("ours");
         }
         if as_user() && is_root() {
@@ -605,18 +471,12 @@ impl Input {
     /// Nothing was added, removed or changed.
     #[track_caller]
     pub fn assert_untouched(&self) {
-        let mut names: Vec<_> = std::fs::read_dir(self.path())
-            .expect("it is there")
-            .flatten()
-            .map(|e| e.file_name())
-            .collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(self.path()).expect("it is there").flatten().map(|e| e.file_name()).collect();
         names.sort();
         assert_eq!(names, ["empty", "hostile", "main.py", "target"]);
         let target = self.path().join("target");
-        assert_eq!(
-            std::fs::read_to_string(&target).expect("it is there"),
-            "as it was"
-        );
+        assert_eq!(std::fs::read_to_string(&target).expect("it is there"), "as it was");
         let mode = std::fs::metadata(&target).expect("it is there").mode();
         assert_eq!(mode & 0o7777, 0o666, "its mode was changed");
     }
@@ -643,11 +503,7 @@ impl TempDir {
             .expect("it is there")
             .flatten()
             .map(|e| e.file_name())
-            .filter(|name| {
-                !["main.py", "result.json", "input"]
-                    .iter()
-                    .any(|ours| name == ours)
-            })
+            .filter(|name| !["main.py", "result.json", "input"].iter().any(|ours| name == ours))
             .collect();
         assert!(names.is_empty(), "left in the working directory: {names:?}");
     }

@@ -16,10 +16,7 @@ fn an_exit_code_is_its_own() {
 
 #[test]
 fn an_infinite_loop_is_a_timeout() {
-    python("while True: pass")
-        .flag("--timeout", "300ms")
-        .run()
-        .violates("TimeoutViolation");
+    python("while True: pass").flag("--timeout", "300ms").run().violates("TimeoutViolation");
 }
 
 #[test]
@@ -29,26 +26,20 @@ fn exit_137_by_itself_is_no_timeout_and_no_kill() {
 
 #[test]
 fn a_program_that_kills_itself_is_signaled() {
-    python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-        .run()
-        .is_signaled(9);
+    python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)").run().is_signaled(9);
 }
 
 #[test]
 fn a_connection_is_a_network_violation() {
     let ran = python("import socket\nsocket.create_connection(('192.0.2.1', 80), 5)").run();
-    let attempt = ran
-        .violates("NetworkAccessViolation")
-        .attempts("NetworkAccessViolation")[0];
+    let attempt = ran.violates("NetworkAccessViolation").attempts("NetworkAccessViolation")[0];
     assert_eq!(attempt["address"], "192.0.2.1:80");
 }
 
 #[test]
 fn a_swallowed_refusal_is_still_on_record() {
     let ran = python("try: open('/src/main.py', 'a')\nexcept OSError: pass").run();
-    let attempt = ran
-        .violates("FilesystemWriteViolation")
-        .attempts("FilesystemWriteViolation")[0];
+    let attempt = ran.violates("FilesystemWriteViolation").attempts("FilesystemWriteViolation")[0];
     assert_eq!(attempt["path"], "/src/main.py");
     assert_eq!(ran.outcome["exit_code"], 0);
 }
@@ -56,10 +47,7 @@ fn a_swallowed_refusal_is_still_on_record() {
 #[test]
 fn words_are_no_evidence() {
     let words = "Permission denied NetworkAccessViolation Out of memory Killed SyscallViolation";
-    let ran = python(&format!(
-        "import sys; print('{words}', file=sys.stderr); print('{words}'); sys.exit(1)"
-    ))
-    .run();
+    let ran = python(&format!("import sys; print('{words}', file=sys.stderr); print('{words}'); sys.exit(1)")).run();
     ran.exits(1);
 }
 
