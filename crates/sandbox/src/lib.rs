@@ -33,6 +33,7 @@ mod host;
 mod launcher;
 mod probe;
 mod report;
+mod scratch;
 mod signals;
 mod spec;
 mod supervise;
@@ -45,6 +46,7 @@ pub use filter::never_honest;
 pub use launcher::Ahead;
 pub use probe::{Primitive, probe};
 pub use report::*;
+pub use scratch::{Found, Scratch};
 pub use signals::Signals;
 pub use spec::*;
 
