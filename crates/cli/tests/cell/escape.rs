@@ -402,3 +402,40 @@ print('gone')
     ran.passes();
     assert_eq!(ran.out(), "gone\n");
 }
+
+#[test]
+fn what_is_left_for_the_host_is_regular_files_and_nothing_that_they_point_to() {
+    let out = Input::new("");
+    let to = out.path().join("empty");
+    let ran = python(
+        r#"
+import os, socket
+open('plain', 'w').write('plain')
+os.symlink('/etc/shadow', 'shadow'); os.symlink('/proc/self/environ', 'environ'); os.symlink('..', 'up')
+os.symlink('plain', 'soft'); os.link('plain', 'hard'); os.mkfifo('pipe')
+socket.socket(socket.AF_UNIX).bind('socket')
+open(b'no text \xff', 'w').write('x'); open('closed', 'w').write('x'); os.chmod('closed', 0)
+os.mkdir('-rf'); open('-rf/x\n', 'w').write('x')
+fd = os.open('sparse', os.O_RDWR | os.O_CREAT); os.ftruncate(fd, 256 << 20)
+"#,
+    )
+    .flag("--scratch", "64m")
+    .flag("--file-size", "512m")
+    .flag("--artifacts", &to)
+    .run();
+    ran.passes();
+    let mut names: Vec<String> = std::fs::read_dir(&to)
+        .expect("it is there")
+        .flatten()
+        .inspect(|e| {
+            let kind = e.file_type().expect("it is there");
+            assert!(kind.is_file() || kind.is_dir(), "{:?}", e.file_name());
+        })
+        .map(|e| e.file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "closed")
+        .collect();
+    names.sort();
+    assert_eq!(names, ["-rf", "hard", "no text \u{fffd}", "plain"]);
+    let skipped = ran.outcome["skipped_checks"].to_string();
+    assert!(skipped.contains("sparse"), "{skipped}");
+}
