@@ -98,7 +98,7 @@ pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
     } else {
         vec![]
     };
-    let tip = lines.find_map(|line| line.strip_prefix("tip: ").or(line.strip_prefix('[')?.strip_suffix(']'))).map(|tip| format!(" ({tip})")).unwrap_or_default();
+    let tip = lines.find_map(|line| line.strip_prefix("tip: ").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))).map(|tip| format!(" ({tip})")).unwrap_or_default();
     anyhow::anyhow!("{first}{}{}{tip}: try --help", if missing.is_empty() { "" } else { " " }, missing.join(", "))
 }
 
