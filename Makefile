@@ -54,5 +54,11 @@ test-vm: target/hostile/hostile
 	@cp "$$($(CARGO) test --no-run -p hotcell-cli --test cell 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p')" target/vm/files/cell
 	tests/vm/run target/vm/files -- --test-threads=3
 
+# Side by side with peers, as ratios, into docs/benchmarks.md.
+bench: build
+	@which hyperfine bwrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq hyperfine bubblewrap; }
+	$(CARGO) build --release --quiet --examples -p hotcell-sandbox
+	bench/run
+
 clean:
 	$(CARGO) clean

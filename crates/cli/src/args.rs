@@ -125,7 +125,7 @@ pub(crate) struct CellArgs {
     /// Output, of each stream
     #[arg(long, value_name = "SIZE", default_value = "10m", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) output_limit: u64,
-    /// What the program may reach
+    /// What the program may reach: none, local (loopback of its own) or full
     #[arg(
         long,
         value_enum,
