@@ -64,7 +64,9 @@ static void *change(void *unused) {
     (void)unused;
     while (!stop) {
         memcpy(path + 1, "src", 3);
+        __asm__ volatile("" ::: "memory");
         memcpy(path + 1, "tmp", 3);
+        __asm__ volatile("" ::: "memory");
     }
     return NULL;
 }
@@ -75,7 +77,7 @@ static int change_under_eyes(int argc, char **argv) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, change, NULL) != 0)
         return 1;
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 300; i++) {
         int fd = open(path, O_WRONLY | O_CREAT, 0666);
         if (fd >= 0) {
             if (write(fd, "x", 1) != 1)
