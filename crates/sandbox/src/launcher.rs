@@ -65,6 +65,7 @@ impl Drop for Process {
 
 fn live(socket: OwnedFd, ahead: Ahead) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
+    process::forget_arguments();
     // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
     process::setsid()?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;

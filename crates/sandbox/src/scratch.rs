@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use crate::sys::files::{self, Resolve};
+use crate::sys::files;
 
 /// The program's writable tree, by fd.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Scratch {
 
 fn open(dir: BorrowedFd<'_>, path: &Path, flags: i32) -> io::Result<OwnedFd> {
     let name = CString::new(path.as_os_str().as_bytes())?;
-    files::open_beneath(dir, &name, flags | libc::O_NOFOLLOW, 0, Resolve::BeneathNoLinks)
+    files::open_beneath(dir, &name, flags | libc::O_NOFOLLOW)
 }
 
 fn is_regular(fd: BorrowedFd<'_>) -> io::Result<bool> {

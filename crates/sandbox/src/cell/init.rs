@@ -44,8 +44,11 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             PollFd::new(supervisor, PollFlags::IN),
             PollFd::new(launcher, PollFlags::IN),
         ];
-        if rustix::event::poll(&mut fds, None).is_err() {
-            continue;
+        match rustix::event::poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            // Never seen; an init that can't hear must not live.
+            Err(_) => return,
         }
         let [signal, order, death] = fds.map(|fd| !fd.revents().is_empty());
         if death {

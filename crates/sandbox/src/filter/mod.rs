@@ -8,7 +8,7 @@ mod rules;
 mod syscalls;
 
 pub(crate) use bpf::AUDIT_ARCH;
-pub(crate) use rules::{Needs, rules};
+pub(crate) use rules::{CLONE_NAMESPACES, Needs, rules};
 pub use syscalls::never_honest;
 pub(crate) use syscalls::{is_never_honest, name};
 

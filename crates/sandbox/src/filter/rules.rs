@@ -22,7 +22,7 @@ pub(crate) const OPEN_WRITES: u32 =
     (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
 /// A new namespace of any kind.
-const CLONE_NAMESPACES: u32 = (libc::CLONE_NEWUSER
+pub(crate) const CLONE_NAMESPACES: u32 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWNET
@@ -44,6 +44,8 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     for entry in NEVER_HONEST.iter().chain(WRITES) {
         put(entry.nr, Rule::plain(Action::Notify));
     }
+    // Done by us: a lock on a file that is shared with the host would be seen there.
+    put(libc::SYS_flock, Rule::plain(Action::Notify));
 
     let notify_if = |arg, test| Rule { tests: vec![(arg, test, Action::Notify)], otherwise: Action::Allow };
     put(libc::SYS_open, notify_if(1, Test::AnyBit(OPEN_WRITES)));
@@ -82,7 +84,20 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     let keep_core = Rule { tests: vec![(0, core, Action::Errno(libc::EPERM as u16))], otherwise: Action::Allow };
     put(libc::SYS_setrlimit, keep_core);
     // Told, because whether it sets or only asks is another argument.
-    put(libc::SYS_prlimit64, notify_if(1, core));
+    let refuse_init = (0, Test::Equal(1), Action::Errno(libc::EPERM as u16));
+    put(
+        libc::SYS_prlimit64,
+        Rule { tests: vec![refuse_init, (1, core, Action::Notify)], otherwise: Action::Allow },
+    );
+    // Init has the program's id: nothing else keeps it from being starved or bound hand and foot.
+    for nr in [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
+        put(nr, Rule { tests: vec![refuse_init], otherwise: Action::Allow });
+    }
+    let (who_init, all_of_user) = ((1, Test::Equal(1), Action::Errno(libc::EPERM as u16)), libc::PRIO_USER);
+    let by_user = |which: u32| (0, Test::Equal(which), Action::Errno(libc::EPERM as u16));
+    put(libc::SYS_setpriority, Rule { tests: vec![who_init, by_user(all_of_user)], otherwise: Action::Allow });
+    // IOPRIO_WHO_USER
+    put(libc::SYS_ioprio_set, Rule { tests: vec![who_init, by_user(3)], otherwise: Action::Allow });
     // 0 is what a process has, all ones asks for it; anything else weakens address randomisation or more.
     put(
         libc::SYS_personality,
@@ -95,36 +110,21 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     rules
 }
 
-/// Sockets by family. Where there is a network at all, the namespace decides what is reachable; the
-/// notification is for the record.
+/// Sockets. Which can be made is decided by numbers, connections are made by us, and sends are told of where the
+/// network is not the host's: the namespace decides what is reachable, the notification is for the record.
 fn network(needs: Needs, put: &mut impl FnMut(libc::c_long, Rule)) {
-    let allow = |family: i32| (0, Test::Equal(family as u32), Action::Allow);
-    let mut families = vec![allow(libc::AF_UNIX)];
-    match needs.network {
-        // Told, so that a raw socket is on record; an ordinary one harms nobody where there is no interface.
-        Network::None | Network::Local => {}
-        Network::Full => families.extend([allow(libc::AF_INET), allow(libc::AF_INET6)]),
-    }
-    put(libc::SYS_socket, Rule { tests: families, otherwise: Action::Notify });
-    put(
-        libc::SYS_socketpair,
-        Rule { tests: vec![allow(libc::AF_UNIX)], otherwise: Action::Errno(libc::EAFNOSUPPORT as u16) },
-    );
     let told = Rule::plain(Action::Notify);
-    let with_address = Rule { tests: vec![(4, Test::NotNull, Action::Notify)], otherwise: Action::Allow };
-    match needs.network {
-        Network::None => {
-            for nr in [libc::SYS_connect, libc::SYS_bind, libc::SYS_sendmmsg] {
-                put(nr, told.clone());
-            }
-            let handover = (0, Test::Equal(needs.handover_fd), Action::Allow);
-            put(libc::SYS_sendmsg, Rule { tests: vec![handover], otherwise: Action::Notify });
-            put(libc::SYS_sendto, with_address);
-        }
-        Network::Local => {
-            put(libc::SYS_connect, told);
-            put(libc::SYS_sendto, with_address);
-        }
-        Network::Full => {}
+    for nr in [libc::SYS_socket, libc::SYS_socketpair, libc::SYS_connect] {
+        put(nr, told.clone());
+    }
+    if needs.network == Network::Full {
+        return;
+    }
+    put(libc::SYS_sendmmsg, told.clone());
+    put(libc::SYS_sendto, Rule { tests: vec![(4, Test::NotNull, Action::Notify)], otherwise: Action::Allow });
+    let handover = (0, Test::Equal(needs.handover_fd), Action::Allow);
+    put(libc::SYS_sendmsg, Rule { tests: vec![handover], otherwise: Action::Notify });
+    if needs.network == Network::None {
+        put(libc::SYS_bind, told);
     }
 }

@@ -38,7 +38,7 @@ const SYS_file_setattr: c_long = 469;
 pub(crate) const ALLOWED: &[Entry] = calls! { 0;
     // Open files: the fd was checked when it was opened.
     SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_preadv2 SYS_pwritev2
-    SYS_lseek SYS_close SYS_close_range SYS_dup SYS_dup2 SYS_dup3 SYS_pipe SYS_pipe2 SYS_flock SYS_fsync SYS_fdatasync
+    SYS_lseek SYS_close SYS_close_range SYS_dup SYS_dup2 SYS_dup3 SYS_pipe SYS_pipe2 SYS_fsync SYS_fdatasync
     SYS_sync SYS_syncfs SYS_sync_file_range SYS_ftruncate SYS_fallocate SYS_fadvise64 SYS_readahead
     SYS_sendfile SYS_splice SYS_tee SYS_vmsplice SYS_copy_file_range SYS_cachestat
     // Looking at files: bounded by what is mounted.
@@ -67,12 +67,11 @@ pub(crate) const ALLOWED: &[Entry] = calls! { 0;
     SYS_clock_gettime SYS_clock_getres SYS_clock_nanosleep SYS_nanosleep SYS_gettimeofday SYS_time SYS_times
     SYS_timer_create SYS_timer_settime SYS_timer_gettime SYS_timer_getoverrun SYS_timer_delete
     SYS_getrlimit SYS_getrusage SYS_sysinfo SYS_uname SYS_getcpu SYS_getrandom
-    SYS_getpriority SYS_setpriority SYS_ioprio_get SYS_ioprio_set SYS_sched_yield SYS_sched_getaffinity
-    SYS_sched_setaffinity SYS_sched_getparam SYS_sched_setparam SYS_sched_getscheduler SYS_sched_setscheduler
+    SYS_getpriority SYS_ioprio_get SYS_sched_yield SYS_sched_getaffinity
+    SYS_sched_getparam SYS_sched_getscheduler
     SYS_sched_get_priority_max SYS_sched_get_priority_min SYS_sched_rr_get_interval SYS_sched_getattr
-    SYS_sched_setattr
     // Sockets that exist: which can be made is decided by family.
-    SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_getsockname SYS_getpeername SYS_getsockopt
+    SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_getsockname SYS_getpeername SYS_getsockopt
     SYS_setsockopt SYS_shutdown SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvfrom SYS_recvmsg SYS_recvmmsg
     // Narrowing itself further.
     SYS_seccomp SYS_landlock_create_ruleset SYS_landlock_add_rule SYS_landlock_restrict_self
@@ -134,7 +133,8 @@ pub(crate) const WRITES: &[Entry] = calls! { 0;
 
 /// Calls that `rules` decides by their arguments, for their names.
 const BY_ARGUMENT: &[Entry] = calls! { 0;
-    SYS_setrlimit SYS_prlimit64 SYS_open SYS_openat SYS_openat2 SYS_fork SYS_vfork SYS_clone SYS_ioctl SYS_fcntl SYS_personality SYS_socket
+    SYS_setrlimit SYS_prlimit64 SYS_sched_setaffinity SYS_sched_setscheduler SYS_sched_setparam SYS_sched_setattr
+    SYS_setpriority SYS_ioprio_set SYS_connect SYS_flock SYS_open SYS_openat SYS_openat2 SYS_fork SYS_vfork SYS_clone SYS_ioctl SYS_fcntl SYS_personality SYS_socket
     SYS_socketpair
 };
 

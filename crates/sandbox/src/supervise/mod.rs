@@ -22,14 +22,17 @@ use crate::launcher::Process;
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Usage, Violation};
 use crate::scratch::Scratch;
 use crate::spec::{OnViolation, Spec, Streams};
-use crate::sys::seccomp::{self, Answer};
+use crate::sys::seccomp::{self, Answer, Notification};
 use crate::sys::socket;
 use crate::wire::{self, Failure, FromCell, FromLauncher, Plan, Rusage};
-use crate::witness::{self, Seen, Witness};
+use crate::witness::{self, Pending, Seen, Witness};
 use input::Input;
 use judge_limits::Samples;
 use meters::Meters;
 use output::Stream;
+
+/// How soon to look again at a call of the program's that we make for it.
+const RETRY: Duration = Duration::from_millis(2);
 
 /// A cell that is not ready by then never will be.
 const SET_UP_WITHIN: Duration = Duration::from_secs(30);
@@ -71,6 +74,9 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Resu
         failure: None,
         violations: vec![],
         violations_dropped: 0,
+        unseen: 0,
+        pending: vec![],
+        retry_at: None,
         rusage: Rusage::default(),
         enforced: vec![],
         degraded: vec![],
@@ -103,6 +109,10 @@ struct State<'a> {
     failure: Option<Failure>,
     violations: Vec<Violation>,
     violations_dropped: u64,
+    /// Calls that could not be looked at.
+    unseen: u64,
+    pending: Vec<(Notification, Pending)>,
+    retry_at: Option<Instant>,
     rusage: Rusage,
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
@@ -241,7 +251,8 @@ impl State<'_> {
                 if let (Some(scratch), Some(root), Some(proc)) = (fds.next(), fds.next(), fds.next()) {
                     let device = rustix::fs::fstat(&scratch).ok().map(|stat| stat.st_dev);
                     let device = device.filter(|_| self.spec.limits.scratch > 0);
-                    self.witness = Some(Witness { root, scratch: device, network: self.spec.network });
+                    let proc_id = rustix::fs::fstat(&proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+                    self.witness = Some(Witness { root, scratch: device, proc: proc_id, network: self.spec.network });
                     self.scratch = Some(scratch);
                     self.meters.proc = Some(proc);
                 }
@@ -289,15 +300,42 @@ impl State<'_> {
         }
         let answer = match seen {
             Seen::Nothing(answer) => answer,
+            Seen::Blind(answer) => {
+                self.unseen += 1;
+                answer
+            }
+            Seen::Pending(pending) => {
+                self.pending.push((call, pending));
+                self.retry_at = Some(Instant::now() + RETRY);
+                return;
+            }
             Seen::NewTask => self.count_task(call.pid),
             Seen::Attempt { kind, detail, answer } => {
                 self.record(kind, detail, "seccomp notification");
                 answer
             }
         };
-        if let Some(listener) = &self.listener {
+        // Whoever is being killed for it goes no further.
+        if self.killed != Some(Kill::Violation)
+            && let Some(listener) = &self.listener
+        {
             let _ = seccomp::answer(listener.as_fd(), call.id, answer);
         }
+    }
+
+    /// Looks again at what was begun for the program and could not be finished at once.
+    fn retry_pending(&mut self) {
+        let Some(listener) = &self.listener else { return self.pending.clear() };
+        self.pending.retain(|(call, pending)| {
+            if !witness::is_current(listener.as_fd(), call) {
+                return false;
+            }
+            match pending.retry() {
+                Some(answer) => seccomp::answer(listener.as_fd(), call.id, answer).is_err(),
+                None => true,
+            }
+        });
+        self.retry_at = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
     }
 
     /// Counts a new task where no group does. RLIMIT_NPROC holds the line; this is for the record.
@@ -359,7 +397,7 @@ impl State<'_> {
             _ => None,
         };
         let sample = self.samples.next().filter(|_| self.ended.is_none());
-        [wall, self.kill_at, sample].into_iter().flatten().min()
+        [wall, self.kill_at, sample, self.retry_at].into_iter().flatten().min()
     }
 
     fn check_clock(&mut self) {
@@ -367,6 +405,9 @@ impl State<'_> {
             return;
         }
         let now = Instant::now();
+        if self.retry_at.is_some_and(|at| now >= at) {
+            self.retry_pending();
+        }
         if self.kill_at.is_some_and(|at| now >= at) {
             self.kill_at = None;
             self.kill_cell();
@@ -464,6 +505,7 @@ impl State<'_> {
             };
         };
         self.judge_counters(&counters);
+        self.note_weaknesses();
         let ended = self.ended.unwrap_or(finished);
         self.timings.run = ended - started;
         self.timings.collect = finished - ended;
@@ -497,6 +539,14 @@ impl State<'_> {
             timings: self.timings,
             scratch: self.scratch.map(|dir| Scratch { dir }),
         })
+    }
+
+    /// What was weaker in this very run.
+    fn note_weaknesses(&mut self) {
+        if self.unseen > 0 {
+            let what = format!("{} calls of a program that nobody may read could not be looked at", self.unseen);
+            self.degraded.push(Applied::new("witness", what));
+        }
     }
 
     /// What the kernel counted while nobody looked.

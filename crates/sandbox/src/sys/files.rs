@@ -6,31 +6,12 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use super::{check, owned};
 
-/// How far a look-up may go.
-#[derive(Clone, Copy)]
-pub(crate) enum Resolve {
-    /// `dir` is `/`: absolute names and links stay inside, magic links are refused.
-    InRoot,
-    /// Nothing above `dir`, no link of any kind.
-    BeneathNoLinks,
-}
-
-/// openat2: `dir` must outlive the call only; the result is close-on-exec.
-pub(crate) fn open_beneath(
-    dir: BorrowedFd<'_>,
-    path: &CStr,
-    flags: i32,
-    mode: u32,
-    resolve: Resolve,
-) -> io::Result<OwnedFd> {
+/// openat2: nothing above `dir`, no link of any kind; the result is close-on-exec.
+pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &CStr, flags: i32) -> io::Result<OwnedFd> {
     // SAFETY: an all-zero open_how is a valid value of that plain C struct.
     let mut how: libc::open_how = unsafe { std::mem::zeroed() };
     how.flags = (flags | libc::O_CLOEXEC) as u64;
-    how.mode = u64::from(mode);
-    how.resolve = match resolve {
-        Resolve::InRoot => libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS,
-        Resolve::BeneathNoLinks => libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_NO_SYMLINKS,
-    };
+    how.resolve = libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_NO_SYMLINKS;
     // SAFETY: `path` is NUL-terminated, `how` is a live struct of the size given.
     owned(unsafe {
         libc::syscall(

@@ -27,8 +27,10 @@ pub(crate) fn clone_tree(dir: BorrowedFd<'_>, path: &CStr, recursive: bool) -> i
 }
 
 /// Sets attributes on a mount; with `recursive`, on everything below it too.
+///
+/// The mount is made private too: one that stays in the host's peer group would receive what the host mounts later.
 pub(crate) fn set_attr(mount: BorrowedFd<'_>, set: u64, recursive: bool) -> io::Result<()> {
-    let attr = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let attr = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: libc::MS_PRIVATE, userns_fd: 0 };
     let mut flags = libc::AT_EMPTY_PATH;
     if recursive {
         flags |= libc::AT_RECURSIVE;

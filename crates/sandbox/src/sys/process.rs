@@ -262,6 +262,23 @@ pub(crate) fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
     owned(fd.into())
 }
 
+/// Wipes the command line and the environment of this process, which is a copy of its parent: what stands in
+/// /proc/PID/cmdline and what a reader of our memory would find is nothing of the host's.
+pub(crate) fn forget_arguments() {
+    let Ok(stat) = std::fs::read_to_string("/proc/self/stat") else { return };
+    // arg_start, arg_end, env_start, env_end are fields 48 to 51; the name in parentheses may hold blanks.
+    let fields: Vec<usize> =
+        stat.rsplit(") ").next().unwrap_or_default().split(' ').map(|f| f.parse().unwrap_or(0)).collect();
+    let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
+    for (start, end) in [(field(48), field(49)), (field(50), field(51))] {
+        if start != 0 && start < end {
+            // SAFETY: the kernel says that these addresses are our own argument strings, which are writable memory of
+            // the initial stack; nothing in this process reads them any more.
+            unsafe { std::ptr::write_bytes(start as *mut u8, 0, end - start) };
+        }
+    }
+}
+
 /// Every later exec closes every fd from `from` on.
 pub(crate) fn close_on_exec_from(from: RawFd) -> io::Result<()> {
     // SAFETY: takes no pointers.
@@ -279,6 +296,15 @@ pub(crate) fn close_on_exec_from(from: RawFd) -> io::Result<()> {
 pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
+}
+
+/// A copy of descriptor `fd` of the process that thread `tid` belongs to.
+pub(crate) fn copy_descriptor(tid: Pid, fd: RawFd) -> io::Result<OwnedFd> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
+    let process = status.lines().find_map(|l| l.strip_prefix("Tgid:")?.trim().parse().ok()).unwrap_or(tid);
+    let pidfd = pidfd_open(process)?;
+    // SAFETY: takes no pointers; the result is new.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), fd, 0) })
 }
 
 pub(crate) fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {

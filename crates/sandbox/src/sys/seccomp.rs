@@ -50,6 +50,8 @@ pub(crate) enum Answer {
     /// Let the kernel do, and refuse, what it would without us.
     Continue,
     Errno(i32),
+    /// Done by us for the caller.
+    Value(i64),
 }
 
 /// Wakes the answered thread on our own CPU: a notification costs microseconds instead of tens of them.
@@ -78,6 +80,7 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notificatio
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> io::Result<()> {
     let mut resp = match answer {
         Answer::Continue => libc::seccomp_notif_resp { id, val: 0, error: 0, flags: RESP_FLAG_CONTINUE },
+        Answer::Value(val) => libc::seccomp_notif_resp { id, val, error: 0, flags: 0 },
         Answer::Errno(e) => libc::seccomp_notif_resp { id, val: 0, error: -e, flags: 0 },
     };
     // SAFETY: the kernel reads the live struct.

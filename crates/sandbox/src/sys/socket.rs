@@ -100,6 +100,15 @@ pub(crate) fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize
     Ok(n as usize)
 }
 
+/// connect with a raw address.
+pub(crate) fn connect(socket: BorrowedFd<'_>, address: &[u8]) -> io::Result<()> {
+    // SAFETY: pointer and length are of the same live slice.
+    check(unsafe {
+        libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t).into()
+    })?;
+    Ok(())
+}
+
 /// Brings `lo` up in the network namespace of the caller.
 pub(crate) fn loopback_up() -> io::Result<()> {
     // SAFETY: socket takes no pointers.

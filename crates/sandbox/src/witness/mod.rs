@@ -1,12 +1,18 @@
 //! The witness: what each notified call tried to do, and whether that is a violation.
 //!
 //! It never decides what is possible: mounts, namespaces and Landlock do. A call that they refuse is let through to
-//! be refused by them; so a program that changes its arguments under our eyes changes what is on record, at most.
+//! be refused by them; so a program that changes its arguments under our eyes changes what is on record, at most. The
+//! two calls that none of them stops are made by us instead: see `proxy`.
 
 mod net;
 mod paths;
+mod proxy;
+mod walk;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+
+pub(crate) use proxy::Pending;
+use walk::Lost;
 
 use crate::filter::{self, AUDIT_ARCH};
 use crate::report::{Detail, Kind};
@@ -19,6 +25,8 @@ pub(crate) struct Witness {
     pub(crate) root: OwnedFd,
     /// The device number of its scratch, the only place where writing is in order; `None` without one.
     pub(crate) scratch: Option<u64>,
+    /// Device and inode of its /proc.
+    pub(crate) proc: (u64, u64),
     pub(crate) network: Network,
 }
 
@@ -26,6 +34,10 @@ pub(crate) struct Witness {
 pub(crate) enum Seen {
     /// In order, or refused without a word.
     Nothing(Answer),
+    /// Not to be seen: the program is one that nobody may read.
+    Blind(Answer),
+    /// Begun for the program, and not finished yet.
+    Pending(Pending),
     /// A new process or thread, in a cell where nobody else counts them.
     NewTask,
     Attempt {
@@ -48,7 +60,7 @@ impl Witness {
             return attempt(Kind::Syscall, call, libc::EPERM, |_| {});
         }
         match nr {
-            libc::SYS_clone if call.args[0] & paths::NAMESPACES != 0 => {
+            libc::SYS_clone if call.args[0] as u32 & filter::CLONE_NAMESPACES != 0 => {
                 attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("flags {:#x}", call.args[0])))
             }
             libc::SYS_clone | libc::SYS_fork | libc::SYS_vfork => Seen::NewTask,
@@ -58,8 +70,10 @@ impl Witness {
             // Asking for RLIMIT_CORE; both arguments are values that nobody can change under us.
             libc::SYS_prlimit64 if call.args[2] == 0 => Seen::Nothing(Answer::Continue),
             libc::SYS_prlimit64 => Seen::Nothing(Answer::Errno(libc::EPERM)),
-            libc::SYS_socket => net::socket(call),
-            libc::SYS_connect | libc::SYS_bind | libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
+            libc::SYS_socket | libc::SYS_socketpair => net::socket(call, self.network),
+            libc::SYS_connect => self.connect(call),
+            libc::SYS_flock => self.flock(call),
+            libc::SYS_bind | libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
                 net::address(call, self.network)
             }
             _ => self.write(call),
@@ -75,26 +89,29 @@ fn attempt(kind: Kind, call: &Notification, errno: i32, more: impl FnOnce(&mut D
 }
 
 /// A C string in the caller's memory, at most PATH_MAX long.
-fn read_string(pid: i32, address: u64) -> Option<Vec<u8>> {
+fn read_string(pid: i32, address: u64) -> Result<Vec<u8>, Lost> {
     const PATH_MAX: usize = 4096;
     let page = crate::sys::files::page_size() as u64;
     let mut text = Vec::new();
     while text.len() < PATH_MAX {
-        let at = address.checked_add(text.len() as u64)?;
+        let at = address.checked_add(text.len() as u64).ok_or(Lost::Refused)?;
         // Never over a page's end in one go: the next page may not be there.
         let want = (page - at % page).min((PATH_MAX - text.len()) as u64) as usize;
         let mut chunk = [0u8; PATH_MAX];
-        let n = seccomp::read_memory(pid, at, &mut chunk[..want]).ok()?;
+        let n = seccomp::read_memory(pid, at, &mut chunk[..want]).map_err(|e| match e.raw_os_error() {
+            Some(libc::EPERM) => Lost::Blind,
+            _ => Lost::Refused,
+        })?;
         if let Some(end) = chunk[..n].iter().position(|b| *b == 0) {
             text.extend_from_slice(&chunk[..end]);
-            return Some(text);
+            return Ok(text);
         }
         text.extend_from_slice(&chunk[..n]);
         if n < want {
-            return None;
+            break;
         }
     }
-    None
+    Err(Lost::Refused)
 }
 
 fn read_array<const N: usize>(pid: i32, address: u64) -> Option<[u8; N]> {

@@ -8,27 +8,38 @@ use crate::spec::Network;
 use crate::sys::seccomp::{Answer, Notification};
 
 const DNS: u16 = 53;
+const IPPROTO_MPTCP: i32 = 262;
+/// More messages in one sendmmsg than are looked at; the kernel takes 1024.
+const MAX_BATCH: u64 = 1024;
 
-/// A family that the filter does not let pass by itself.
-pub(super) fn socket(call: &Notification) -> Seen {
+/// Which sockets can be made. The arguments are plain numbers, so that what is looked at is what happens.
+pub(super) fn socket(call: &Notification, network: Network) -> Seen {
     let (family, kind, protocol) = (call.args[0] as i32, call.args[1] as i32 & 0xf, call.args[2] as i32);
+    let quiet = |errno| Seen::Nothing(Answer::Errno(errno));
     match family {
+        libc::AF_UNIX if matches!(kind, libc::SOCK_STREAM | libc::SOCK_SEQPACKET) => Seen::Nothing(Answer::Continue),
+        // A datagram can be sent to any socket of the host's that has a name in a given tree; no namespace and no
+        // read-only mount stands between.
+        libc::AF_UNIX => quiet(libc::EPROTONOSUPPORT),
+        libc::AF_INET | libc::AF_INET6 if network == Network::Full => Seen::Nothing(Answer::Continue),
         // Making one reaches nobody, and runtimes make them to see what the host can do; using it is another call.
-        libc::AF_INET | libc::AF_INET6
-            if matches!(kind, libc::SOCK_STREAM | libc::SOCK_DGRAM)
-                && matches!(protocol, 0 | libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE) =>
-        {
-            Seen::Nothing(Answer::Continue)
-        }
+        libc::AF_INET | libc::AF_INET6 if matches!(kind, libc::SOCK_STREAM | libc::SOCK_DGRAM) => match protocol {
+            0 | libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE => Seen::Nothing(Answer::Continue),
+            // Go asks for it first and takes TCP.
+            IPPROTO_MPTCP => quiet(libc::EPROTONOSUPPORT),
+            _ => strange(call, family, kind, protocol),
+        },
         // glibc asks the kernel for its addresses in getaddrinfo and getifaddrs, and does without.
-        libc::AF_NETLINK if protocol == libc::NETLINK_ROUTE => Seen::Nothing(Answer::Errno(libc::EAFNOSUPPORT)),
-        _ => {
-            let errno = if matches!(family, libc::AF_INET | libc::AF_INET6) { libc::EPERM } else { libc::EAFNOSUPPORT };
-            attempt(Kind::Network, call, errno, |d| {
-                d.address = Some(format!("family {}, type {kind}, protocol {protocol}", family_name(family)));
-            })
-        }
+        libc::AF_NETLINK if protocol == libc::NETLINK_ROUTE => quiet(libc::EAFNOSUPPORT),
+        _ => strange(call, family, kind, protocol),
     }
+}
+
+fn strange(call: &Notification, family: i32, kind: i32, protocol: i32) -> Seen {
+    let errno = if matches!(family, libc::AF_INET | libc::AF_INET6) { libc::EPERM } else { libc::EAFNOSUPPORT };
+    attempt(Kind::Network, call, errno, |d| {
+        d.address = Some(format!("family {}, type {kind}, protocol {protocol}", family_name(family)));
+    })
 }
 
 fn family_name(family: i32) -> String {
@@ -44,55 +55,81 @@ fn family_name(family: i32) -> String {
     }
 }
 
-/// connect, bind, or a send that names its destination.
-pub(super) fn address(call: &Notification, network: Network) -> Seen {
-    let Some(address) = destination(call) else {
-        return Seen::Nothing(Answer::Continue);
+/// Whether an address may be used where the network is this one. Beyond a cell's own loopback nothing is reachable
+/// anyway; this is for the record.
+pub(super) fn is_allowed(address: SocketAddr, network: Network) -> bool {
+    let own = |ip: Ipv4Addr| ip.is_loopback() || ip.is_unspecified();
+    let is_own = match address.ip() {
+        IpAddr::V4(ip) => own(ip),
+        IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(ip.is_loopback() || ip.is_unspecified(), own),
     };
-    let is_loopback = match address.ip() {
-        IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(ip.is_loopback(), |ip| ip.is_loopback()),
-        ip => ip.is_loopback(),
-    };
-    let bind = i64::from(call.nr) == libc::SYS_bind;
-    // getaddrinfo connects datagram sockets to port 0 to sort its results: nothing is sent.
-    let sorting = address.port() == 0 && !bind;
-    // Nobody in a cell serves port 53, which needs a capability: it is a name being looked up.
-    let own_loopback = network == Network::Local && is_loopback && address.port() != DNS;
-    if sorting || own_loopback {
-        return Seen::Nothing(Answer::Continue);
+    match network {
+        Network::None => false,
+        // Nobody in a cell serves port 53, which needs a capability: it is a name being looked up.
+        Network::Local => is_own && address.port() != DNS,
+        Network::Full => true,
     }
-    let errno = if bind { libc::EACCES } else { libc::ENETUNREACH };
-    attempt(Kind::Network, call, errno, |d| d.address = Some(address.to_string()))
 }
 
-/// The internet address that the call names, if it names one.
-fn destination(call: &Notification) -> Option<SocketAddr> {
-    let (pid, args) = (call.pid, call.args);
-    let (at, len) = match i64::from(call.nr) {
-        libc::SYS_connect | libc::SYS_bind => (args[1], args[2]),
-        libc::SYS_sendto => (args[4], args[5]),
-        // msghdr and mmsghdr both begin with the name and its length.
-        libc::SYS_sendmsg | libc::SYS_sendmmsg => {
-            let header: [u8; 16] = read_array(pid, args[1])?;
-            let (name, len) = header.split_at(8);
-            (u64::from_ne_bytes(name.try_into().ok()?), u64::from(u32::from_ne_bytes(len[..4].try_into().ok()?)))
+pub(super) fn is_loopback(address: SocketAddr) -> bool {
+    is_allowed(address, Network::Local)
+}
+
+/// bind, or a send that names its destination.
+pub(super) fn address(call: &Notification, network: Network) -> Seen {
+    for address in destinations(call) {
+        if !is_allowed(address, network) {
+            let errno = if i64::from(call.nr) == libc::SYS_bind { libc::EACCES } else { libc::ENETUNREACH };
+            return attempt(Kind::Network, call, errno, |d| d.address = Some(address.to_string()));
         }
-        _ => return None,
+    }
+    Seen::Nothing(Answer::Continue)
+}
+
+/// The internet addresses that the call names.
+fn destinations(call: &Notification) -> Vec<SocketAddr> {
+    let (pid, args) = (call.pid, call.args);
+    let one = |at: u64, len: u64| parse(pid, at, len).into_iter().collect();
+    // msghdr begins with the name and its length; mmsghdr is a msghdr and a count, 64 bytes.
+    let message = |at: u64| {
+        let header: [u8; 16] = read_array(pid, at)?;
+        let (name, len) = header.split_at(8);
+        let len = u32::from_ne_bytes(len[..4].try_into().ok()?);
+        parse(pid, u64::from_ne_bytes(name.try_into().ok()?), len.into())
     };
+    match i64::from(call.nr) {
+        libc::SYS_bind => one(args[1], args[2]),
+        libc::SYS_sendto => one(args[4], args[5]),
+        libc::SYS_sendmsg => message(args[1]).into_iter().collect(),
+        libc::SYS_sendmmsg => {
+            (0..args[2].min(MAX_BATCH)).filter_map(|i| message(args[1].checked_add(64 * i)?)).collect()
+        }
+        _ => vec![],
+    }
+}
+
+fn parse(pid: i32, at: u64, len: u64) -> Option<SocketAddr> {
     if at == 0 || len < 2 {
         return None;
     }
-    let family: [u8; 2] = read_array(pid, at)?;
-    match i32::from(u16::from_ne_bytes(family)) {
-        libc::AF_INET => {
-            let raw: [u8; 8] = read_array(pid, at)?;
-            let ip = Ipv4Addr::new(raw[4], raw[5], raw[6], raw[7]);
-            Some(SocketAddr::from((ip, u16::from_be_bytes([raw[2], raw[3]]))))
+    let mut bytes = [0u8; 128];
+    let len = len.min(128) as usize;
+    let n = crate::sys::seccomp::read_memory(pid, at, &mut bytes[..len]).ok()?;
+    address_of(&bytes[..n])
+}
+
+/// An internet address in a sockaddr. Without a family, the kernel takes it for an IPv4 one.
+pub(super) fn address_of(raw: &[u8]) -> Option<SocketAddr> {
+    let family = i32::from(u16::from_ne_bytes(raw.get(..2)?.try_into().ok()?));
+    let port = u16::from_be_bytes(raw.get(2..4)?.try_into().ok()?);
+    match family {
+        libc::AF_INET | libc::AF_UNSPEC => {
+            let ip: [u8; 4] = raw.get(4..8)?.try_into().ok()?;
+            Some(SocketAddr::from((Ipv4Addr::from(ip), port)))
         }
         libc::AF_INET6 => {
-            let raw: [u8; 24] = read_array(pid, at)?;
-            let ip: [u8; 16] = raw[8..24].try_into().ok()?;
-            Some(SocketAddr::from((Ipv6Addr::from(ip), u16::from_be_bytes([raw[2], raw[3]]))))
+            let ip: [u8; 16] = raw.get(8..24)?.try_into().ok()?;
+            Some(SocketAddr::from((Ipv6Addr::from(ip), port)))
         }
         _ => None,
     }

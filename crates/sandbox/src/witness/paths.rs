@@ -1,26 +1,16 @@
-//! Calls that change files: where they would, resolved inside the cell as the kernel will resolve it.
+//! Calls that change files: where they would.
 
-use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::FileType;
 
+use super::walk::{Lost, Place, Walk, name_of};
 use super::{Seen, Witness, read_array, read_string};
 use crate::filter;
 use crate::report::{Detail, Kind};
-use crate::sys::files::{self, Resolve};
 use crate::sys::seccomp::{Answer, Notification};
 
-pub(super) const NAMESPACES: u64 = (libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWNET
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWCGROUP) as u64;
-
-const CWD: u64 = libc::AT_FDCWD as u32 as u64;
-const MAX_LINKS: usize = 8;
+const RESOLVE_IN_ROOT: u64 = 0x10;
 
 /// What about a path makes the call a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,209 +29,172 @@ enum Change {
     Replaced,
 }
 
-/// A directory fd (or the working directory) and the address of a path.
+/// A directory fd (or the working directory) and the address of a path; no path is the fd itself.
 struct Target {
-    dir: u64,
+    dir: Option<i32>,
     path: u64,
     change: Change,
+    follow: bool,
+    /// openat2's: the directory is the root.
+    in_root: bool,
 }
 
 /// Files of its own in /proc that runtimes write when they may.
-const OWN_PROC: [&str; 5] = ["comm", "oom_score_adj", "timerslack_ns", "coredump_filter", "clear_refs"];
+const OWN_PROC: [&[u8]; 5] = [b"comm", b"oom_score_adj", b"timerslack_ns", b"coredump_filter", b"clear_refs"];
+
+/// null, zero, full, random, urandom: what a cell has.
+const DEVICES: [u32; 5] = [3, 5, 7, 8, 9];
 
 impl Witness {
     pub(super) fn write(&self, call: &Notification) -> Seen {
+        let mut blind = false;
         for target in targets(call) {
-            let Some(path) = self.absolute(call.pid, &target) else {
-                continue;
-            };
-            if self.is_in_order(call.pid, &path, target.change) || is_habit(&path) {
-                continue;
+            match self.place(call.pid, &target) {
+                Ok(place) if self.is_in_order(&place, target.change) || self.is_habit(&place) => {}
+                Ok(place) => {
+                    let detail = Detail {
+                        syscall: Some(filter::name(call.nr)),
+                        path: Some(path_of(&place)),
+                        pid: Some(call.pid),
+                        ..Detail::default()
+                    };
+                    return Seen::Attempt { kind: Kind::Write, detail, answer: Answer::Continue };
+                }
+                Err(Lost::Refused) => {}
+                Err(Lost::Blind) => blind = true,
             }
-            let detail = Detail {
-                syscall: Some(filter::name(call.nr)),
-                path: Some(path),
-                pid: Some(call.pid),
-                ..Detail::default()
-            };
-            return Seen::Attempt { kind: Kind::Write, detail, answer: Answer::Continue };
         }
-        Seen::Nothing(Answer::Continue)
+        if blind { Seen::Blind(Answer::Continue) } else { Seen::Nothing(Answer::Continue) }
     }
 
-    /// The path from the cell's root. `None`: unreadable, or a file that has none; the kernel will say.
-    fn absolute(&self, pid: i32, target: &Target) -> Option<String> {
+    fn place(&self, pid: i32, target: &Target) -> Result<Place, Lost> {
         let path = match target.path {
-            0 => String::new(),
-            address => String::from_utf8_lossy(&read_string(pid, address)?).into_owned(),
+            0 => vec![],
+            address => read_string(pid, address)?,
         };
-        if path.starts_with('/') {
-            return Some(path);
+        let walk = self.walk(pid);
+        if path.is_empty() {
+            let file = walk.base(target.dir)?;
+            let dir = file.try_clone().map_err(|_| Lost::Refused)?;
+            return Ok(Place { dir, name: vec![], file: Some(file), by_fd: true });
         }
-        let base = if target.dir as u32 == CWD as u32 {
-            host_link(pid, "cwd")?
-        } else {
-            host_link(pid, &format!("fd/{}", target.dir as u32))?
+        if target.in_root {
+            let base = walk.base(target.dir)?;
+            let start = base.try_clone().map_err(|_| Lost::Refused)?;
+            return Walk { root: &base, ..walk }.locate(start, &path, target.follow);
+        }
+        let start = match path[0] {
+            b'/' => self.root.try_clone().map_err(|_| Lost::Refused)?,
+            _ => walk.base(target.dir)?,
         };
-        match (base.starts_with('/'), path.is_empty()) {
-            (false, _) => None,
-            (true, true) => Some(base),
-            (true, false) => Some(format!("{}/{path}", base.trim_end_matches('/'))),
-        }
+        walk.locate(start, &path, target.follow)
+    }
+
+    pub(super) fn walk(&self, pid: i32) -> Walk<'_> {
+        Walk { pid, root: &self.root, proc: self.proc }
     }
 
     /// Whether the change lies in the scratch, on a harmless device, or would not happen at all.
-    fn is_in_order(&self, pid: i32, path: &str, change: Change) -> bool {
-        let Some(mut path) = own_magic(pid, path) else {
+    fn is_in_order(&self, place: &Place, change: Change) -> bool {
+        match (change, &place.file) {
+            (Change::New | Change::Appears, Some(_)) | (Change::File | Change::Goes, None) => true,
+            (Change::File | Change::FileOrNew, Some(file)) => self.may_change(file, place),
+            // An entry is a matter of the directory it is in.
+            _ => rustix::fs::fstat(&place.dir).is_ok_and(|stat| self.scratch == Some(stat.st_dev)),
+        }
+    }
+
+    fn may_change(&self, file: &OwnedFd, place: &Place) -> bool {
+        let Ok(stat) = rustix::fs::fstat(file) else { return true };
+        if self.scratch == Some(stat.st_dev) {
             return true;
-        };
-        for _ in 0..MAX_LINKS {
-            let found = self.open(&path);
-            match change {
-                Change::New | Change::Appears if found.is_some() => return true,
-                Change::File if found.is_none() => return true,
-                Change::Goes if self.open_entry(&path).is_none() => return true,
-                Change::File | Change::FileOrNew => {
-                    if let Some(file) = found {
-                        return self.may_change(&file);
-                    }
-                }
-                _ => {}
-            }
-            if change == Change::FileOrNew
-                && let Some(next) = self.dangling(&path)
-            {
-                path = next;
-                continue;
-            }
-            // An entry is a matter of the directory it is in, or of the nearest one that is there.
-            return self.nearest_directory(&path).is_some_and(|dir| self.may_change(&dir));
         }
-        true
-    }
-
-    fn open(&self, path: &str) -> Option<OwnedFd> {
-        let name = CString::new(path).ok()?;
-        files::open_beneath(self.root.as_fd(), &name, libc::O_PATH, 0, Resolve::InRoot).ok()
-    }
-
-    /// The entry itself, link or not.
-    fn open_entry(&self, path: &str) -> Option<OwnedFd> {
-        let name = CString::new(path).ok()?;
-        files::open_beneath(self.root.as_fd(), &name, libc::O_PATH | libc::O_NOFOLLOW, 0, Resolve::InRoot).ok()
-    }
-
-    /// Where a link to nothing points: a file made through it would appear there.
-    fn dangling(&self, path: &str) -> Option<String> {
-        let entry = self.open_entry(path)?;
-        let to = rustix::fs::readlinkat(&entry, c"", Vec::new()).ok()?.into_string().ok()?;
-        if to.starts_with('/') {
-            return Some(to);
-        }
-        let (dir, _) = path.trim_end_matches('/').rsplit_once('/')?;
-        Some(format!("{dir}/{to}"))
-    }
-
-    fn nearest_directory(&self, path: &str) -> Option<OwnedFd> {
-        let mut path = path.trim_end_matches('/');
-        while let Some((above, _)) = path.rsplit_once('/') {
-            if let Some(dir) = self.open(if above.is_empty() { "/" } else { above }) {
-                return Some(dir);
-            }
-            path = above.trim_end_matches('/');
-        }
-        None
-    }
-
-    fn may_change(&self, file: &OwnedFd) -> bool {
-        let Ok(stat) = rustix::fs::fstat(file) else {
-            return true;
-        };
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::CharacterDevice | FileType::Fifo | FileType::Socket => true,
-            _ => self.scratch == Some(stat.st_dev),
+            // A mask over a file of /proc is a device too, and no place to write.
+            FileType::CharacterDevice => {
+                let of_the_cell =
+                    rustix::fs::major(stat.st_rdev) == 1 && DEVICES.contains(&rustix::fs::minor(stat.st_rdev));
+                place.by_fd || (of_the_cell && !self.is_in_proc(place))
+            }
+            FileType::Fifo | FileType::Socket => place.by_fd,
+            // A memory file, or one that was unlinked while open, has no name to be outside with.
+            _ => place.by_fd && stat.st_nlink == 0,
         }
+    }
+
+    fn is_in_proc(&self, place: &Place) -> bool {
+        rustix::fs::fstat(&place.dir).is_ok_and(|stat| stat.st_dev == self.proc.0)
+    }
+
+    /// Attempts that runtimes make out of habit and do without.
+    fn is_habit(&self, place: &Place) -> bool {
+        if self.is_in_proc(place) {
+            return !place.by_fd && OWN_PROC.contains(&place.name.as_slice());
+        }
+        place.name == b"__pycache__" || name_of(&place.dir).split('/').any(|part| part == "__pycache__")
     }
 }
 
-/// Names that lead through the caller's own /proc, which only the caller can follow. `None`: to no file at all.
-fn own_magic(pid: i32, path: &str) -> Option<String> {
-    let own = match path {
-        "/dev/stdin" => "fd/0",
-        "/dev/stdout" => "fd/1",
-        "/dev/stderr" => "fd/2",
-        _ => {
-            let own = ["/proc/self/", "/proc/thread-self/"].iter().find_map(|p| path.strip_prefix(p));
-            match own.or_else(|| path.strip_prefix("/dev/").filter(|p| p.starts_with("fd/"))) {
-                Some(own) => own,
-                None => return Some(path.to_owned()),
-            }
-        }
-    };
-    let mut parts = own.splitn(3, '/');
-    let (link, rest) = match (parts.next(), parts.next(), parts.next()) {
-        (Some("fd"), Some(n), rest) => (format!("fd/{n}"), rest.map(str::to_owned)),
-        (Some(name @ ("cwd" | "root" | "exe")), a, b) => {
-            let rest: Vec<&str> = a.into_iter().chain(b).collect();
-            (name.to_owned(), (!rest.is_empty()).then(|| rest.join("/")))
-        }
-        _ => return Some(path.to_owned()),
-    };
-    // Of the root and of trees in it the host sees the path from the cell's root: what we want.
-    let to = host_link(pid, &link).filter(|to| to.starts_with('/'))?;
-    Some(match rest {
-        Some(rest) => format!("{}/{rest}", to.trim_end_matches('/')),
-        None => to,
-    })
-}
-
-fn host_link(pid: i32, name: &str) -> Option<String> {
-    let link = rustix::fs::readlink(format!("/proc/{pid}/{name}"), Vec::new()).ok()?;
-    link.into_string().ok()
-}
-
-/// Attempts that runtimes make out of habit and do without.
-fn is_habit(path: &str) -> bool {
-    let in_own_proc = path.starts_with("/proc/") && OWN_PROC.iter().any(|name| path.ends_with(&format!("/{name}")));
-    in_own_proc || path.split('/').any(|part| part == "__pycache__")
+fn path_of(place: &Place) -> String {
+    match &place.file {
+        Some(file) if place.by_fd || place.name.is_empty() => name_of(file),
+        _ => format!("{}/{}", name_of(&place.dir).trim_end_matches('/'), String::from_utf8_lossy(&place.name)),
+    }
 }
 
 fn targets(call: &Notification) -> Vec<Target> {
     let a = call.args;
-    let at = |dir, path, change| vec![Target { dir, path, change }];
-    let here = |path, change| at(CWD, path, change);
+    let has = |flags: u64, bit: i32| flags as i32 & bit != 0;
+    let fd = |raw: u64| (raw as i32 != libc::AT_FDCWD).then_some(raw as i32);
+    let one = |dir, path, change, follow| vec![Target { dir, path, change, follow, in_root: false }];
+    let open = |dir, path, flags: u64| {
+        // O_EXCL with O_CREAT, and O_NOFOLLOW, take a link for what it is.
+        let exclusive = has(flags, libc::O_CREAT) && has(flags, libc::O_EXCL);
+        let follow = !exclusive && !has(flags, libc::O_NOFOLLOW);
+        open_change(flags).map_or(vec![], |change| one(dir, path, change, follow))
+    };
     match i64::from(call.nr) {
-        libc::SYS_open => open_change(a[1]).map_or(vec![], |c| here(a[0], c)),
-        libc::SYS_openat => open_change(a[2]).map_or(vec![], |c| at(a[0], a[1], c)),
-        libc::SYS_openat2 => read_array::<8>(call.pid, a[2])
-            .and_then(|flags| open_change(u64::from_ne_bytes(flags)))
-            .map_or(vec![], |c| at(a[0], a[1], c)),
-        libc::SYS_creat => here(a[0], Change::FileOrNew),
-        libc::SYS_mkdir | libc::SYS_mknod => here(a[0], Change::Appears),
-        libc::SYS_mkdirat | libc::SYS_mknodat => at(a[0], a[1], Change::Appears),
-        libc::SYS_rmdir | libc::SYS_unlink => here(a[0], Change::Goes),
-        libc::SYS_unlinkat => at(a[0], a[1], Change::Goes),
-        libc::SYS_rename => [here(a[0], Change::Goes), here(a[1], Change::Replaced)].into_iter().flatten().collect(),
-        libc::SYS_renameat | libc::SYS_renameat2 => {
-            [at(a[0], a[1], Change::Goes), at(a[2], a[3], Change::Replaced)].into_iter().flatten().collect()
+        libc::SYS_open => open(None, a[0], a[1]),
+        libc::SYS_openat => open(fd(a[0]), a[1], a[2]),
+        libc::SYS_openat2 => {
+            let Some(how) = read_array::<24>(call.pid, a[2]) else { return vec![] };
+            let word = |at: usize| u64::from_ne_bytes(how[at..at + 8].try_into().unwrap_or_default());
+            let mut targets = open(fd(a[0]), a[1], word(0));
+            targets.iter_mut().for_each(|t| t.in_root = word(16) & RESOLVE_IN_ROOT != 0);
+            targets
         }
-        libc::SYS_link => here(a[1], Change::Appears),
-        libc::SYS_linkat => at(a[2], a[3], Change::Appears),
-        libc::SYS_symlink => here(a[1], Change::Appears),
-        libc::SYS_symlinkat => at(a[1], a[2], Change::Appears),
+        libc::SYS_creat => one(None, a[0], Change::FileOrNew, true),
+        libc::SYS_mkdir | libc::SYS_mknod => one(None, a[0], Change::Appears, false),
+        libc::SYS_mkdirat | libc::SYS_mknodat => one(fd(a[0]), a[1], Change::Appears, false),
+        libc::SYS_rmdir | libc::SYS_unlink => one(None, a[0], Change::Goes, false),
+        libc::SYS_unlinkat => one(fd(a[0]), a[1], Change::Goes, false),
+        libc::SYS_rename => {
+            [one(None, a[0], Change::Goes, false), one(None, a[1], Change::Replaced, false)].into_iter().flatten().collect()
+        }
+        libc::SYS_renameat | libc::SYS_renameat2 => {
+            let from = one(fd(a[0]), a[1], Change::Goes, false);
+            from.into_iter().chain(one(fd(a[2]), a[3], Change::Replaced, false)).collect()
+        }
+        libc::SYS_link | libc::SYS_symlink => one(None, a[1], Change::Appears, false),
+        libc::SYS_linkat => one(fd(a[2]), a[3], Change::Appears, false),
+        libc::SYS_symlinkat => one(fd(a[1]), a[2], Change::Appears, false),
+        libc::SYS_lchown | libc::SYS_lsetxattr | libc::SYS_lremovexattr => one(None, a[0], Change::File, false),
         libc::SYS_truncate
         | libc::SYS_chmod
         | libc::SYS_chown
-        | libc::SYS_lchown
         | libc::SYS_utime
         | libc::SYS_utimes
         | libc::SYS_setxattr
-        | libc::SYS_lsetxattr
-        | libc::SYS_removexattr
-        | libc::SYS_lremovexattr => here(a[0], Change::File),
-        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => at(a[0], 0, Change::File),
-        // All others of the list name a directory and a path.
-        _ => at(a[0], a[1], Change::File),
+        | libc::SYS_removexattr => one(None, a[0], Change::File, true),
+        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
+            one(fd(a[0]), 0, Change::File, true)
+        }
+        libc::SYS_fchownat => one(fd(a[0]), a[1], Change::File, !has(a[4], libc::AT_SYMLINK_NOFOLLOW)),
+        libc::SYS_utimensat | libc::SYS_fchmodat2 => {
+            one(fd(a[0]), a[1], Change::File, !has(a[3], libc::AT_SYMLINK_NOFOLLOW))
+        }
+        // All others of the list name a directory and a path; their flags, where they have any, come third.
+        _ => one(fd(a[0]), a[1], Change::File, !has(a[2], libc::AT_SYMLINK_NOFOLLOW)),
     }
 }
 

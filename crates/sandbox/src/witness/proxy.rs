@@ -1,0 +1,184 @@
+//! Calls that we make for the program, on a copy of its own descriptor, because nothing else in the kernel stops what
+//! must be stopped: connect (a socket of the host's with a name in a given tree) and flock (a file shared with the host
+//! and with other cells). Letting the program's own call go on after a look would be a race that it can win.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{FileType, FlockOperation, OFlags};
+use rustix::net::sockopt;
+
+use super::walk::{Lost, name_of};
+use super::{Seen, Witness, attempt, net};
+use crate::report::Kind;
+use crate::spec::Network;
+use crate::sys::seccomp::{self, Answer, Notification};
+use crate::sys::{process, socket};
+
+/// A call that could not be finished at once; the program waits, we do not.
+pub(crate) enum Pending {
+    /// A name in the scratch, whose listener has no room yet.
+    Unix { socket: OwnedFd, address: Vec<u8>, _target: Option<OwnedFd> },
+    /// A connection on its way.
+    Stream { socket: OwnedFd },
+    Lock { file: OwnedFd, operation: FlockOperation },
+}
+
+fn finished(result: std::io::Result<()>) -> Answer {
+    match result {
+        Ok(()) => Answer::Value(0),
+        Err(e) => Answer::Errno(e.raw_os_error().unwrap_or(libc::EIO)),
+    }
+}
+
+impl Pending {
+    /// The answer, when there is one by now.
+    pub(crate) fn retry(&self) -> Option<Answer> {
+        match self {
+            Pending::Unix { socket, address, .. } => match connect_now(socket, address) {
+                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => None,
+                other => Some(finished(other)),
+            },
+            Pending::Stream { socket } => {
+                let mut fds = [rustix::event::PollFd::new(socket, rustix::event::PollFlags::OUT)];
+                let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+                match rustix::event::poll(&mut fds, Some(&at_once)) {
+                    Ok(0) => None,
+                    _ => Some(match sockopt::socket_error(socket) {
+                        Ok(Ok(())) => Answer::Value(0),
+                        Ok(Err(e)) | Err(e) => Answer::Errno(e.raw_os_error()),
+                    }),
+                }
+            }
+            Pending::Lock { file, operation } => match rustix::fs::flock(file, *operation) {
+                Err(rustix::io::Errno::WOULDBLOCK) => None,
+                other => Some(finished(other.map_err(Into::into))),
+            },
+        }
+    }
+}
+
+/// Without waiting, whatever the mode of the open file, which is the program's too.
+fn connect_now(socket: &OwnedFd, address: &[u8]) -> std::io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(socket)?;
+    rustix::fs::fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
+    let result = socket::connect(socket.as_fd(), address);
+    rustix::fs::fcntl_setfl(socket, flags)?;
+    result
+}
+
+/// A copy of the caller's own descriptor.
+fn descriptor(pid: i32, fd: u64) -> Result<OwnedFd, Seen> {
+    process::copy_descriptor(pid, fd as i32).map_err(|e| match e.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => Seen::Blind(Answer::Errno(libc::EACCES)),
+        Some(errno) => Seen::Nothing(Answer::Errno(errno)),
+        None => Seen::Nothing(Answer::Errno(libc::EBADF)),
+    })
+}
+
+impl Witness {
+    pub(super) fn connect(&self, call: &Notification) -> Seen {
+        self.try_connect(call).unwrap_or_else(|seen| seen)
+    }
+
+    fn try_connect(&self, call: &Notification) -> Result<Seen, Seen> {
+        let quiet = |errno| Seen::Nothing(Answer::Errno(errno));
+        let mut address = vec![0u8; call.args[2].min(128) as usize];
+        match seccomp::read_memory(call.pid, call.args[1], &mut address) {
+            Ok(n) if n == address.len() && n >= 2 => {}
+            _ => return Err(quiet(libc::EFAULT)),
+        }
+        let socket = descriptor(call.pid, call.args[0])?;
+        let domain = sockopt::socket_domain(&socket).map_err(|_| quiet(libc::ENOTSOCK))?.as_raw();
+        let family = u16::from_ne_bytes([address[0], address[1]]);
+        if i32::from(domain) == libc::AF_UNIX && i32::from(family) == libc::AF_UNIX {
+            return self.connect_unix(call, socket, address);
+        }
+        // An empty family takes a connection back.
+        let to = if i32::from(family) == libc::AF_UNSPEC { None } else { net::address_of(&address) };
+        if let Some(to) = to.filter(|to| !net::is_allowed(*to, self.network)) {
+            // getaddrinfo connects datagram sockets to sort its results: nothing is sent.
+            let datagram = sockopt::socket_type(&socket).is_ok_and(|kind| kind == rustix::net::SocketType::DGRAM);
+            if (datagram && net::is_loopback(to)) || to.port() == 0 {
+                return Ok(quiet(libc::ENETUNREACH));
+            }
+            return Ok(attempt(Kind::Network, call, libc::ENETUNREACH, |d| d.address = Some(to.to_string())));
+        }
+        let waits = waits(&socket);
+        match connect_now(&socket, &address) {
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) && waits => Ok(Seen::Pending(Pending::Stream { socket })),
+            other => Ok(Seen::Nothing(finished(other))),
+        }
+    }
+
+    fn connect_unix(&self, call: &Notification, socket: OwnedFd, mut address: Vec<u8>) -> Result<Seen, Seen> {
+        let quiet = |errno| Seen::Nothing(Answer::Errno(errno));
+        let refused = |name: String| attempt(Kind::Network, call, libc::EACCES, |d| d.address = Some(name));
+        let mut target = None;
+        match address.get(2) {
+            None => return Ok(quiet(libc::EINVAL)),
+            // Abstract names are the network namespace's: the cell's own, or the host's when it has that.
+            Some(0) if self.network == Network::Full => {
+                return Ok(refused(format!("@{}", String::from_utf8_lossy(&address[3..]))));
+            }
+            Some(0) => {}
+            Some(_) => {
+                let path = address[2..].split(|b| *b == 0).next().unwrap_or_default();
+                let walk = self.walk(call.pid);
+                let lost = |lost| match lost {
+                    Lost::Refused => quiet(libc::ENOENT),
+                    Lost::Blind => Seen::Blind(Answer::Errno(libc::EACCES)),
+                };
+                let place = walk.base(None).and_then(|cwd| walk.locate(cwd, path, true)).map_err(lost)?;
+                let file = place.file.ok_or_else(|| quiet(libc::ENOENT))?;
+                let stat = rustix::fs::fstat(&file).map_err(|_| quiet(libc::ENOENT))?;
+                if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+                    return Ok(quiet(libc::ECONNREFUSED));
+                }
+                if self.scratch != Some(stat.st_dev) {
+                    return Ok(refused(name_of(&file)));
+                }
+                // By the very file that was looked at, under whatever name.
+                address.truncate(2);
+                address.extend(format!("/proc/self/fd/{}\0", file.as_raw_fd()).bytes());
+                target = Some(file);
+            }
+        }
+        let waits = waits(&socket);
+        match connect_now(&socket, &address) {
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock && waits => {
+                Ok(Seen::Pending(Pending::Unix { socket, address, _target: target }))
+            }
+            other => Ok(Seen::Nothing(finished(other))),
+        }
+    }
+
+    /// Locks are of the open file, so that ours on a copy is the program's. Only in the scratch: elsewhere a lock is
+    /// seen by the host and by other cells.
+    pub(super) fn flock(&self, call: &Notification) -> Seen {
+        let quiet = |errno| Seen::Nothing(Answer::Errno(errno));
+        let file = match descriptor(call.pid, call.args[0]) {
+            Ok(file) => file,
+            Err(seen) => return seen,
+        };
+        if !rustix::fs::fstat(&file).is_ok_and(|stat| self.scratch == Some(stat.st_dev)) {
+            return quiet(libc::ENOLCK);
+        }
+        let wanted = call.args[1] as i32;
+        let operation = match wanted & !libc::LOCK_NB {
+            libc::LOCK_SH => FlockOperation::NonBlockingLockShared,
+            libc::LOCK_EX => FlockOperation::NonBlockingLockExclusive,
+            libc::LOCK_UN => FlockOperation::NonBlockingUnlock,
+            _ => return quiet(libc::EINVAL),
+        };
+        match rustix::fs::flock(&file, operation) {
+            Err(rustix::io::Errno::WOULDBLOCK) if wanted & libc::LOCK_NB == 0 => {
+                Seen::Pending(Pending::Lock { file, operation })
+            }
+            other => Seen::Nothing(finished(other.map_err(Into::into))),
+        }
+    }
+}
+
+fn waits(socket: &OwnedFd) -> bool {
+    rustix::fs::fcntl_getfl(socket).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
+}
