@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::{Seen, attempt, read_array};
+use super::{Seen, attempt};
 use crate::report::Kind;
 use crate::spec::Network;
-use crate::sys::seccomp::{Answer, Notification};
+use crate::sys::seccomp::{Answer, Notification, read_memory};
 
 const DNS: u16 = 53;
 const IPPROTO_MPTCP: i32 = 262;
@@ -77,45 +77,62 @@ pub(super) fn is_loopback(address: SocketAddr) -> bool {
 
 /// bind, or a send that names its destination.
 pub(super) fn address(call: &Notification, network: Network) -> Seen {
-    for address in destinations(call) {
-        if !is_allowed(address, network) {
+    let Ok(destinations) = destinations(call) else { return Seen::Blind(Answer::Continue) };
+    match destinations.into_iter().find(|address| !is_allowed(*address, network)) {
+        None => Seen::Nothing(Answer::Continue),
+        Some(address) => {
             let errno = if i64::from(call.nr) == libc::SYS_bind { libc::EACCES } else { libc::ENETUNREACH };
-            return attempt(Kind::Network, call, errno, |d| d.address = Some(address.to_string()));
+            attempt(Kind::Network, call, errno, |d| d.address = Some(address.to_string()))
         }
     }
-    Seen::Nothing(Answer::Continue)
 }
 
 /// The internet addresses that the call names.
-fn destinations(call: &Notification) -> Vec<SocketAddr> {
+fn destinations(call: &Notification) -> Result<Vec<SocketAddr>, Blind> {
     let (pid, args) = (call.pid, call.args);
-    let one = |at: u64, len: u64| parse(pid, at, len).into_iter().collect();
     // msghdr begins with the name and its length; mmsghdr is a msghdr and a count, 64 bytes.
     let message = |at: u64| {
-        let header: [u8; 16] = read_array(pid, at)?;
+        let mut header = [0u8; 12];
+        if read(pid, at, &mut header)? < header.len() {
+            return Ok(None);
+        }
         let (name, len) = header.split_at(8);
-        let len = u32::from_ne_bytes(len[..4].try_into().ok()?);
-        parse(pid, u64::from_ne_bytes(name.try_into().ok()?), len.into())
+        let name = name.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let len = len.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        parse(pid, name, len)
     };
     match i64::from(call.nr) {
-        libc::SYS_bind => one(args[1], args[2]),
-        libc::SYS_sendto => one(args[4], args[5]),
-        libc::SYS_sendmsg => message(args[1]).into_iter().collect(),
+        libc::SYS_bind => Ok(parse(pid, args[1], args[2])?.into_iter().collect()),
+        libc::SYS_sendto => Ok(parse(pid, args[4], args[5])?.into_iter().collect()),
+        libc::SYS_sendmsg => Ok(message(args[1])?.into_iter().collect()),
         libc::SYS_sendmmsg => {
-            (0..args[2].min(MAX_BATCH)).filter_map(|i| message(args[1].checked_add(64 * i)?)).collect()
+            let all = (0..args[2].min(MAX_BATCH)).map(|i| message(args[1].saturating_add(64 * i)));
+            Ok(all.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
         }
-        _ => vec![],
+        _ => Ok(vec![]),
     }
 }
 
-fn parse(pid: i32, at: u64, len: u64) -> Option<SocketAddr> {
+/// The caller's memory may not be read.
+struct Blind;
+
+/// Reads what is there; nothing where nothing is mapped, which the kernel will say to the caller.
+fn read(pid: i32, at: u64, buf: &mut [u8]) -> Result<usize, Blind> {
+    match read_memory(pid, at, buf) {
+        Ok(n) => Ok(n),
+        Err(e) if e.raw_os_error() == Some(libc::EPERM) => Err(Blind),
+        Err(_) => Ok(0),
+    }
+}
+
+fn parse(pid: i32, at: u64, len: u64) -> Result<Option<SocketAddr>, Blind> {
     if at == 0 || len < 2 {
-        return None;
+        return Ok(None);
     }
     let mut bytes = [0u8; 128];
     let len = len.min(128) as usize;
-    let n = crate::sys::seccomp::read_memory(pid, at, &mut bytes[..len]).ok()?;
-    address_of(&bytes[..n])
+    let n = read(pid, at, &mut bytes[..len])?;
+    Ok(address_of(&bytes[..n]))
 }
 
 /// An internet address in a sockaddr. Without a family, the kernel takes it for an IPv4 one.

@@ -116,10 +116,8 @@ impl Witness {
         let mut target = None;
         match address.get(2) {
             None => return Ok(quiet(libc::EINVAL)),
-            // Abstract names are the network namespace's: the cell's own, or the host's when it has that.
-            Some(0) if self.network == Network::Full => {
-                return Ok(refused(format!("@{}", String::from_utf8_lossy(&address[3..]))));
-            }
+            // Abstract names are the network namespace's. The host's has the host's: nobody is there for a cell.
+            Some(0) if self.network == Network::Full => return Ok(quiet(libc::ECONNREFUSED)),
             Some(0) => {}
             Some(_) => {
                 let path = address[2..].split(|b| *b == 0).next().unwrap_or_default();

@@ -15,6 +15,7 @@ const MAX_LINKS: usize = 40;
 pub(super) struct Place {
     /// The directory of the last name, or the nearest one that is there.
     pub(super) dir: OwnedFd,
+    /// The last name, with those before it that are not there either.
     pub(super) name: Vec<u8>,
     /// What is there; nothing when it would have to be made.
     pub(super) file: Option<OwnedFd>,
@@ -92,7 +93,10 @@ impl Walk<'_> {
             let entry = match opened(&here, &name, OFlags::NOFOLLOW) {
                 Ok(entry) => entry,
                 // Above the last name this is an error for the caller, whatever he was about to do there.
-                Err(rustix::io::Errno::NOENT) => return Ok(Place { dir: here, name, file: None, by_fd: false }),
+                Err(rustix::io::Errno::NOENT) => {
+                    let name = [vec![name], ahead.into()].concat().join(&b'/');
+                    return Ok(Place { dir: here, name, file: None, by_fd: false });
+                }
                 Err(_) => return Err(Lost::Refused),
             };
             let is_link = FileType::from_raw_mode(rustix::fs::fstat(&entry).map_err(refused)?.st_mode) == FileType::Symlink;
