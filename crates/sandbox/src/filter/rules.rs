@@ -85,12 +85,11 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     put(libc::SYS_setrlimit, keep_core);
     // Told, because whether it sets or only asks is another argument.
     let refuse_init = (0, Test::Equal(1), Action::Errno(libc::EPERM as u16));
-    put(
-        libc::SYS_prlimit64,
-        Rule { tests: vec![refuse_init, (1, core, Action::Notify)], otherwise: Action::Allow },
-    );
+    put(libc::SYS_prlimit64, Rule { tests: vec![refuse_init, (1, core, Action::Notify)], otherwise: Action::Allow });
     // Init has the program's id: nothing else keeps it from being starved or bound hand and foot.
-    for nr in [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr] {
+    for nr in
+        [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr]
+    {
         put(nr, Rule { tests: vec![refuse_init], otherwise: Action::Allow });
     }
     let (who_init, all_of_user) = ((1, Test::Equal(1), Action::Errno(libc::EPERM as u16)), libc::PRIO_USER);

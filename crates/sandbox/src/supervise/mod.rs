@@ -311,7 +311,7 @@ impl State<'_> {
             }
             Seen::NewTask => self.count_task(call.pid),
             Seen::Attempt { kind, detail, answer } => {
-                self.record(kind, detail, "seccomp notification");
+                self.record(kind, *detail, "seccomp notification");
                 answer
             }
         };

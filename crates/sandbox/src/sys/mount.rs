@@ -68,9 +68,8 @@ pub(crate) fn attach(tree: BorrowedFd<'_>, dir: BorrowedFd<'_>, path: &CStr) -> 
 /// A new file system of type `kind` at `target`.
 pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, options: &CStr) -> io::Result<()> {
     // SAFETY: all four strings are NUL-terminated and outlive the call.
-    check(
-        unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }.into(),
-    )?;
+    let done = unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) };
+    check(done.into())?;
     Ok(())
 }
 

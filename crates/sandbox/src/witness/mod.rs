@@ -42,7 +42,7 @@ pub(crate) enum Seen {
     NewTask,
     Attempt {
         kind: Kind,
-        detail: Detail,
+        detail: Box<Detail>,
         answer: Answer,
     },
 }
@@ -85,7 +85,7 @@ impl Witness {
 fn attempt(kind: Kind, call: &Notification, errno: i32, more: impl FnOnce(&mut Detail)) -> Seen {
     let mut detail = Detail { syscall: Some(filter::name(call.nr)), pid: Some(call.pid), ..Detail::default() };
     more(&mut detail);
-    Seen::Attempt { kind, detail, answer: Answer::Errno(errno) }
+    Seen::Attempt { kind, detail: Box::new(detail), answer: Answer::Errno(errno) }
 }
 
 /// A C string in the caller's memory, at most PATH_MAX long.

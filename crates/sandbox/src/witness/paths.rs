@@ -58,7 +58,7 @@ impl Witness {
                         pid: Some(call.pid),
                         ..Detail::default()
                     };
-                    return Seen::Attempt { kind: Kind::Write, detail, answer: Answer::Continue };
+                    return Seen::Attempt { kind: Kind::Write, detail: Box::new(detail), answer: Answer::Continue };
                 }
                 Err(Lost::Refused) => {}
                 Err(Lost::Blind) => blind = true,
@@ -168,9 +168,10 @@ fn targets(call: &Notification) -> Vec<Target> {
         libc::SYS_mkdirat | libc::SYS_mknodat => one(fd(a[0]), a[1], Change::Appears, false),
         libc::SYS_rmdir | libc::SYS_unlink => one(None, a[0], Change::Goes, false),
         libc::SYS_unlinkat => one(fd(a[0]), a[1], Change::Goes, false),
-        libc::SYS_rename => {
-            [one(None, a[0], Change::Goes, false), one(None, a[1], Change::Replaced, false)].into_iter().flatten().collect()
-        }
+        libc::SYS_rename => [one(None, a[0], Change::Goes, false), one(None, a[1], Change::Replaced, false)]
+            .into_iter()
+            .flatten()
+            .collect(),
         libc::SYS_renameat | libc::SYS_renameat2 => {
             let from = one(fd(a[0]), a[1], Change::Goes, false);
             from.into_iter().chain(one(fd(a[2]), a[3], Change::Replaced, false)).collect()

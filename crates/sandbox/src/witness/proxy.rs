@@ -17,10 +17,19 @@ use crate::sys::{process, socket};
 /// A call that could not be finished at once; the program waits, we do not.
 pub(crate) enum Pending {
     /// A name in the scratch, whose listener has no room yet.
-    Unix { socket: OwnedFd, address: Vec<u8>, _target: Option<OwnedFd> },
+    Unix {
+        socket: OwnedFd,
+        address: Vec<u8>,
+        _target: Option<OwnedFd>,
+    },
     /// A connection on its way.
-    Stream { socket: OwnedFd },
-    Lock { file: OwnedFd, operation: FlockOperation },
+    Stream {
+        socket: OwnedFd,
+    },
+    Lock {
+        file: OwnedFd,
+        operation: FlockOperation,
+    },
 }
 
 fn finished(result: std::io::Result<()>) -> Answer {
@@ -105,7 +114,9 @@ impl Witness {
         }
         let waits = waits(&socket);
         match connect_now(&socket, &address) {
-            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) && waits => Ok(Seen::Pending(Pending::Stream { socket })),
+            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) && waits => {
+                Ok(Seen::Pending(Pending::Stream { socket }))
+            }
             other => Ok(Seen::Nothing(finished(other))),
         }
     }

@@ -66,7 +66,8 @@ impl Walk<'_> {
         let split = |path: &[u8]| -> Vec<Vec<u8>> {
             path.split(|b| *b == b'/').filter(|c| !c.is_empty() && *c != b".").map(<[u8]>::to_vec).collect()
         };
-        let mut here = if path.first() == Some(&b'/') { self.root.try_clone().map_err(|_| Lost::Refused)? } else { start };
+        let mut here =
+            if path.first() == Some(&b'/') { self.root.try_clone().map_err(|_| Lost::Refused)? } else { start };
         let mut ahead: VecDeque<Vec<u8>> = split(path).into();
         let mut links = 0;
         while let Some(name) = ahead.pop_front() {
@@ -99,7 +100,8 @@ impl Walk<'_> {
                 }
                 Err(_) => return Err(Lost::Refused),
             };
-            let is_link = FileType::from_raw_mode(rustix::fs::fstat(&entry).map_err(refused)?.st_mode) == FileType::Symlink;
+            let is_link =
+                FileType::from_raw_mode(rustix::fs::fstat(&entry).map_err(refused)?.st_mode) == FileType::Symlink;
             if !is_link || (last && !follow) {
                 if last {
                     return Ok(Place { dir: here, name, file: Some(entry), by_fd: false });
@@ -138,9 +140,8 @@ impl Walk<'_> {
     /// The caller's process and thread id, as the cell's own /proc names them.
     fn own_ids(&self) -> Option<(String, String)> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let innermost = |key: &str| {
-            status.lines().find_map(|l| l.strip_prefix(key)?.split_whitespace().last().map(str::to_owned))
-        };
+        let innermost =
+            |key: &str| status.lines().find_map(|l| l.strip_prefix(key)?.split_whitespace().last().map(str::to_owned));
         Some((innermost("NStgid:")?, innermost("NSpid:")?))
     }
 }
