@@ -124,7 +124,7 @@ impl Base {
                 (
                     vec![],
                     vec![
-                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup"),
+                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 to 50 ms instead of a cgroup"),
                         weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
                         weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
                     ],

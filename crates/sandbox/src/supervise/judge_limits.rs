@@ -12,8 +12,8 @@ use crate::sys::files;
 const BYTES_PER_MS: u64 = 4 << 20;
 const CLOSEST: Duration = Duration::from_millis(2);
 const FARTHEST: Duration = Duration::from_millis(100);
-/// Without a group this is the only line there is.
-const WITHOUT_GROUP: Duration = Duration::from_millis(10);
+/// Without a group a sample is a walk through the cell's /proc: dearer, and the only line there is.
+const WITHOUT_GROUP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
 
 #[derive(Default)]
 pub(super) struct Samples {
@@ -110,8 +110,8 @@ impl Samples {
         }
         let room = limits.memory.saturating_sub(memory).min(limits.scratch.saturating_sub(in_scratch).max(1 << 20));
         let until_full = Duration::from_millis(room / BYTES_PER_MS);
-        let farthest = if meters.has_group() { FARTHEST } else { WITHOUT_GROUP };
-        self.next = Some(now + until_full.min(until_cpu).clamp(CLOSEST, farthest));
+        let (closest, farthest) = if meters.has_group() { (CLOSEST, FARTHEST) } else { WITHOUT_GROUP };
+        self.next = Some(now + until_full.min(until_cpu).clamp(closest, farthest));
         breaches
     }
 
