@@ -21,4 +21,5 @@ struct attack {
 
 /* Each file of attacks ends in a table; main.c lists the tables. */
 extern const struct attack memory_attacks[], process_attacks[], disk_attacks[], syscall_attacks[];
+extern const struct attack hunger_attacks[], crowd_attacks[], ending_attacks[], stream_attacks[];
 #endif

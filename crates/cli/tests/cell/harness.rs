@@ -175,7 +175,7 @@ impl Cell {
         &self.dir.path
     }
 
-    pub fn start(mut self) -> Going {
+    fn add_words(&mut self) {
         if self.json {
             self.words.extend(["--output".into(), "json".into()]);
         }
@@ -184,6 +184,21 @@ impl Cell {
             self.words.append(&mut self.program);
         }
         self.command.args(&self.words);
+    }
+
+    /// For a test that holds the streams itself: the command, and who looks after what it leaves.
+    pub fn prepare(mut self) -> (Command, Watch) {
+        self.add_words();
+        let watch = Watch {
+            mark: self.mark,
+            mounts: host_mounts(),
+            dir: self.dir,
+        };
+        (self.command, watch)
+    }
+
+    pub fn start(mut self) -> Going {
+        self.add_words();
         self.command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -220,6 +235,82 @@ impl Cell {
     }
 }
 
+/// What is left of a [`Cell`] whose command the test runs itself.
+pub struct Watch {
+    mark: String,
+    mounts: String,
+    dir: TempDir,
+}
+
+impl Watch {
+    pub fn processes(&self) -> Vec<i32> {
+        marked(&self.mark)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir.path
+    }
+
+    /// The Outcome that `--result result.json` has written.
+    pub fn result(&self) -> Value {
+        let text = std::fs::read(self.dir.path.join("result.json")).expect("there is a result");
+        serde_json::from_slice(&text).expect("the result is JSON")
+    }
+
+    /// Waits for the end within the deadline, and returns the exit status as [`Ran`] has it.
+    #[track_caller]
+    pub fn end_of(&self, child: &mut Child) -> i32 {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = child.try_wait().expect("it is our child") {
+                return exit_status(status);
+            }
+            if Instant::now() > until {
+                let left = self.processes();
+                child.kill().expect("it is our child");
+                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[track_caller]
+    pub fn nothing_left(&self) {
+        nothing_left(&self.mark, &self.mounts);
+        self.dir.assert_untouched();
+    }
+}
+
+/// 1000 and the signal, when a signal ended hotcell itself.
+fn exit_status(status: std::process::ExitStatus) -> i32 {
+    status
+        .code()
+        .unwrap_or_else(|| 1000 + status.signal().unwrap_or(0))
+}
+
+pub fn send(pid: u32, signal: &str) {
+    let status = Command::new("kill")
+        .args(["-s", signal, &pid.to_string()])
+        .status()
+        .expect("kill is installed");
+    assert!(status.success(), "{signal} cannot be sent to {pid}");
+}
+
+/// Whether cells have groups of their own here, or rlimits and samples alone.
+pub fn has_groups() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let ran = exec(&["true"]).run();
+        let degraded = ran.outcome["degraded"].as_array().expect("a list");
+        !degraded.iter().any(|layer| layer["layer"] == "memory")
+    })
+}
+
+/// Says why a test, or a part of one, was not run.
+pub fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 fn read_all(from: &mut impl Read) -> Vec<u8> {
     let mut bytes = vec![];
     from.read_to_end(&mut bytes).expect("a pipe can be read");
@@ -233,12 +324,7 @@ impl Going {
     }
 
     pub fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill")
-            .args(["-s", signal, &pid])
-            .status()
-            .expect("kill is installed");
-        assert!(status.success());
+        send(self.child.id(), signal);
     }
 
     pub fn finish(mut self) -> Ran {
@@ -256,9 +342,7 @@ impl Going {
         };
         let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        let code = status
-            .code()
-            .unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
+        let code = exit_status(status);
         nothing_left(&self.mark, &self.mounts);
         self.dir.assert_untouched();
         let outcome = match self.json {
@@ -277,6 +361,20 @@ impl Going {
 impl Ran {
     pub fn class(&self) -> &str {
         self.outcome["failure_class"].as_str().unwrap_or("none")
+    }
+
+    /// What ended the run, or `none`.
+    pub fn terminal(&self) -> &str {
+        self.outcome["terminal_event"].as_str().unwrap_or("none")
+    }
+
+    /// The classes of all attempts, in their order.
+    pub fn classes(&self) -> Vec<&str> {
+        let all = self.outcome["violations"].as_array().map(Vec::as_slice);
+        all.unwrap_or_default()
+            .iter()
+            .filter_map(|v| v["class"].as_str())
+            .collect()
     }
 
     pub fn out(&self) -> &str {
