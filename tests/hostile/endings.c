@@ -32,9 +32,9 @@ static int segfault(int argc, char **argv) {
 }
 
 static int divide(int argc, char **argv) {
-    (void)argv;
-    volatile int none = argc - argc;
-    return 1 / none;
+    (void)argc, (void)argv;
+    volatile int some = 100, none = 0;
+    return some / none;
 }
 
 static int illegal(int argc, char **argv) {

@@ -171,7 +171,9 @@ fn as_many_processes_as_are_allowed_and_one_more() {
         ran.passes();
         assert_eq!(ran.out(), "24 all\n");
         let peak = &ran.outcome["usage"]["processes_peak"];
-        assert!(peak.is_null() || *peak == 24, "{peak}");
+        // Without a group they are counted as they are made, beside samples: never too many, perhaps too few.
+        let exact = peak.is_null() || *peak == 24;
+        assert!(exact || !has_groups() && peak.as_u64() < Some(24), "{peak}");
 
         let ran = attack_with(crowd, &["25"]).flag("--processes", "24").run();
         ran.violates("ProcessLimitViolation");

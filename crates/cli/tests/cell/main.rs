@@ -2,4 +2,5 @@
 
 mod harness;
 mod limits;
+mod output;
 mod verdicts;
