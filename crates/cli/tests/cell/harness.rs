@@ -100,6 +100,13 @@ pub fn exec(program: &[&str]) -> Cell {
     Cell::new("exec").program(program)
 }
 
+/// `hotcell run` with these words.
+pub fn run_words(words: &[&str]) -> Cell {
+    let mut cell = Cell::new("run");
+    cell.words.extend(words.iter().map(OsString::from));
+    cell
+}
+
 /// `hotcell run` of a Python source.
 pub fn python(source: &str) -> Cell {
     let mut cell = Cell::new("run");
@@ -321,6 +328,10 @@ impl Going {
     /// The processes of this run that are alive: hotcell, its launcher, the cell's.
     pub fn processes(&self) -> Vec<i32> {
         marked(&self.mark)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir.path
     }
 
     pub fn signal(&self, signal: &str) {
@@ -604,9 +615,8 @@ impl TempDir {
             .flatten()
             .map(|e| e.file_name())
             .filter(|name| {
-                !["main.py", "result.json", "input"]
-                    .iter()
-                    .any(|ours| name == ours)
+                let name = name.to_string_lossy();
+                !(name == "main.py" || name == "result.json" || name.starts_with("input"))
             })
             .collect();
         assert!(names.is_empty(), "left in the working directory: {names:?}");

@@ -1,5 +1,8 @@
 //! The cell, from outside: hostile programs and their harmless twins, run by the real binary.
 
+mod bad_input;
+mod cli;
+mod ends;
 mod harness;
 mod limits;
 mod output;
