@@ -233,8 +233,7 @@ fn on_a_terminal_there_is_always_a_summary() {
             .args(["-c", source])
             .arg(command.get_program())
             .args(command.get_args());
-        python.current_dir(watch.dir());
-        let output = python
+        let output = around(python, &command)
             .stdin(Stdio::null())
             .output()
             .expect("python3 starts");
@@ -433,7 +432,7 @@ fn sandbox_run_is_hotcell_run() {
     linked
         .arg0("/usr/local/bin/sandbox-run")
         .args(command.get_args().skip(1));
-    let output = linked
+    let output = around(linked, &command)
         .stdin(Stdio::null())
         .output()
         .expect("hotcell starts");
@@ -478,9 +477,7 @@ fn the_doctor_finds_this_host_well() {
     let doctor = |words: &[&str]| {
         let mut command = Command::new(binary());
         command.arg("doctor").args(words).stdin(Stdio::null());
-        if as_user() && is_root() {
-            command.uid(USER).gid(USER);
-        }
+        become_user(&mut command);
         let output = command.output().expect("hotcell starts");
         assert_eq!((output.status.code(), output.stderr.len()), (Some(0), 0));
         String::from_utf8_lossy(&output.stdout).into_owned()

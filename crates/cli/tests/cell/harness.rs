@@ -130,9 +130,7 @@ impl Cell {
             .current_dir(&dir.path)
             .env("HOTCELL_TEST_MARK", &mark)
             .env("SECRET_OF_THE_HOST", "do-not-tell");
-        if as_user() && is_root() {
-            command.uid(USER).gid(USER);
-        }
+        become_user(&mut command);
         let mut words: Vec<OsString> = vec![verb.into()];
         words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
         Cell {
@@ -301,6 +299,21 @@ pub fn send(pid: u32, signal: &str) {
         .status()
         .expect("kill is installed");
     assert!(status.success(), "{signal} cannot be sent to {pid}");
+}
+
+/// Another command that ends in `inner`'s words: in its directory, with its environment, as its user.
+pub fn around(mut outer: Command, inner: &Command) -> Command {
+    outer.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    outer.current_dir(inner.get_current_dir().expect("every cell has one"));
+    become_user(&mut outer);
+    outer
+}
+
+/// The user that cells run as in this run of the tests.
+pub fn become_user(command: &mut Command) {
+    if as_user() && is_root() {
+        command.uid(USER).gid(USER);
+    }
 }
 
 /// Whether cells have groups of their own here, or rlimits and samples alone.
