@@ -9,12 +9,7 @@ use hotcell_contract::{parse_duration, parse_size};
 
 /// Runs untrusted code in a cell, lets none of it out, and says with proof what happened.
 #[derive(Parser)]
-#[command(
-    name = "hotcell",
-    version,
-    disable_help_subcommand = true,
-    max_term_width = 100
-)]
+#[command(name = "hotcell", version, disable_help_subcommand = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -45,11 +40,7 @@ pub(crate) struct ExecArgs {
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// The source file; - reads it from standard input
-    #[arg(
-        value_name = "FILE",
-        required_unless_present = "code",
-        conflicts_with = "code"
-    )]
+    #[arg(value_name = "FILE", required_unless_present = "code", conflicts_with = "code")]
     pub(crate) file: Option<PathBuf>,
     /// The source itself
     #[arg(long, value_name = "TEXT")]
@@ -120,12 +111,7 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "N", default_value = "256", help_heading = "Limits")]
     pub(crate) processes: u64,
     /// Open files of one process
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "1024",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "N", default_value = "1024", help_heading = "Limits")]
     pub(crate) open_files: u64,
     /// One file [default: as the scratch]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
@@ -134,12 +120,7 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "SIZE", default_value = "512m", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) scratch: u64,
     /// Files and directories in the scratch
-    #[arg(
-        long,
-        value_name = "N",
-        default_value = "65536",
-        help_heading = "Limits"
-    )]
+    #[arg(long, value_name = "N", default_value = "65536", help_heading = "Limits")]
     pub(crate) scratch_inodes: u64,
     /// Output, of each stream
     #[arg(long, value_name = "SIZE", default_value = "10m", value_parser = parse_size, help_heading = "Limits")]
@@ -201,11 +182,7 @@ pub(crate) struct CellArgs {
 pub(crate) fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     let name = words.first().map(PathBuf::from);
-    if name
-        .as_deref()
-        .and_then(|p| p.file_name())
-        .is_some_and(|n| n == "sandbox-run")
-    {
+    if name.as_deref().and_then(|p| p.file_name()).is_some_and(|n| n == "sandbox-run") {
         words.insert(1, "run".into());
     }
     words

@@ -9,9 +9,8 @@ use serde_json::json;
 
 use crate::args::{DoctorArgs, Output};
 
-pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let launcher = Launcher::start()?;
-    let diagnosis = diagnose(&launcher);
+pub(crate) fn doctor(args: &DoctorArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
+    let diagnosis = diagnose(launcher);
     let mut out = std::io::stdout().lock();
     match args.output {
         Output::Json => {
@@ -33,19 +32,11 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             for check in &diagnosis.checks {
                 writeln!(out, "{}", line(check, colour))?;
             }
-            let word = if diagnosis.ok {
-                "cells run here"
-            } else {
-                "cells cannot run here: see above"
-            };
+            let word = if diagnosis.ok { "cells run here" } else { "cells cannot run here: see above" };
             writeln!(out, "{word}")?;
         }
     }
-    Ok(if diagnosis.ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if diagnosis.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn line(check: &Check, colour: bool) -> String {
@@ -54,15 +45,7 @@ fn line(check: &Check, colour: bool) -> String {
         (false, false) => ("weak", AnsiColor::Yellow.on_default()),
         (false, true) => ("NO  ", AnsiColor::Red.on_default().bold()),
     };
-    let word = if colour {
-        format!("{style}{word}{style:#}")
-    } else {
-        word.to_owned()
-    };
-    let remedy = check
-        .remedy
-        .as_ref()
-        .map(|r| format!("\n                       to get it: {r}"))
-        .unwrap_or_default();
+    let word = if colour { format!("{style}{word}{style:#}") } else { word.to_owned() };
+    let remedy = check.remedy.as_ref().map(|r| format!("\n                       to get it: {r}")).unwrap_or_default();
     format!("{word}  {:<16} {}{remedy}", check.name, check.detail)
 }

@@ -9,26 +9,29 @@ mod show;
 use std::process::ExitCode;
 
 use clap::Parser;
+use hotcell_engine::{Ahead, Launcher};
 
 fn main() -> ExitCode {
-    let cli = match args::Cli::try_parse_from(args::words()) {
+    // Before anything else: the launcher builds a cell while the command line is being read.
+    let words = args::words();
+    let makes_cells = words.get(1).is_some_and(|verb| verb == "run" || verb == "exec" || verb == "doctor");
+    let launcher = makes_cells.then(|| Launcher::start(Ahead::Once));
+    let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(e) => {
             // --help and --version are answers, all else is bad usage.
             let _ = e.print();
-            return if e.use_stderr() {
-                exit::refused()
-            } else {
-                ExitCode::SUCCESS
-            };
+            return if e.use_stderr() { exit::refused() } else { ExitCode::SUCCESS };
         }
     };
-    let done = match cli.command {
-        args::Command::Exec(args) => run::exec(args),
-        args::Command::Run(args) => run::run(args),
-        args::Command::Doctor(args) => doctor::doctor(&args),
-        args::Command::Schema => show::schema(),
-    };
+    let done = launcher.transpose().map_err(anyhow::Error::from).and_then(|launcher| match (cli.command, launcher) {
+        (args::Command::Exec(args), Some(launcher)) => run::exec(args, &launcher),
+        (args::Command::Run(args), Some(launcher)) => run::run(args, &launcher),
+        (args::Command::Doctor(args), Some(launcher)) => doctor::doctor(&args, &launcher),
+        (args::Command::Schema, _) => show::schema(),
+        // Every other verb has been seen at the top.
+        (_, None) => anyhow::bail!("the verb must be the first word"),
+    });
     done.unwrap_or_else(|error| {
         show::error(&error);
         exit::refused()

@@ -18,32 +18,21 @@ use crate::{exit, show};
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
 
-pub(crate) fn exec(args: ExecArgs) -> anyhow::Result<ExitCode> {
-    cell(args.cell, Program::Command(args.command), false)
+pub(crate) fn exec(args: ExecArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
+    cell(launcher, args.cell, Program::Command(args.command), false)
 }
 
-pub(crate) fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: RunArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
     let named = args.file.as_deref().filter(|file| *file != Path::new("-"));
     language(args.lang.as_deref(), named)?;
     let from_stdin = args.file.is_some() && named.is_none();
     let source = match (args.code, named) {
         (Some(code), _) => code.into_bytes(),
         (None, Some(file)) => read_source(file)?,
-        (None, None) => read_all(std::io::stdin().lock())
-            .context("cannot read the source from standard input")?,
+        (None, None) => read_all(std::io::stdin().lock()).context("cannot read the source from standard input")?,
     };
-    let name = named
-        .and_then(Path::file_name)
-        .map_or("main.py".into(), |name| name.to_string_lossy().into_owned());
-    cell(
-        args.cell,
-        Program::Python {
-            source,
-            name,
-            args: args.args,
-        },
-        from_stdin,
-    )
+    let name = named.and_then(Path::file_name).map_or("main.py".into(), |name| name.to_string_lossy().into_owned());
+    cell(launcher, args.cell, Program::Python { source, name, args: args.args }, from_stdin)
 }
 
 fn language(asked: Option<&str>, file: Option<&Path>) -> anyhow::Result<()> {
@@ -63,17 +52,10 @@ fn read_source(file: &Path) -> anyhow::Result<Vec<u8>> {
     let open = File::open(file).with_context(what)?;
     let meta = open.metadata().with_context(what)?;
     if meta.is_dir() {
-        bail!(
-            "`{}` is a directory: give a file, or the directory with --input",
-            file.display()
-        );
+        bail!("`{}` is a directory: give a file, or the directory with --input", file.display());
     }
     if meta.len() > MAX_SOURCE {
-        bail!(
-            "`{}` has {} bytes: a source may have {MAX_SOURCE}",
-            file.display(),
-            meta.len()
-        );
+        bail!("`{}` has {} bytes: a source may have {MAX_SOURCE}", file.display(), meta.len());
     }
     read_all(open).with_context(what)
 }
@@ -88,34 +70,24 @@ fn read_all(from: impl Read) -> anyhow::Result<Vec<u8>> {
 }
 
 /// One program in one cell, from the flags to the exit status.
-fn cell(args: CellArgs, program: Program, stdin_is_used: bool) -> anyhow::Result<ExitCode> {
+fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bool) -> anyhow::Result<ExitCode> {
     // Everything that can be wrong with the flags is, before anything is made.
     let request = request(&args, program)?;
     let stdin = match &args.stdin {
-        Some(file) => Some(
-            File::open(file)
-                .with_context(|| format!("cannot read `{}`", file.display()))?
-                .into(),
-        ),
+        Some(file) => Some(File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?.into()),
         None if stdin_is_used => None,
         None => std::io::stdin().as_fd().try_clone_to_owned().ok(),
     };
     let mut result = match &args.result {
-        Some(path) => Some((
-            File::create(path).with_context(|| format!("cannot write `{}`", path.display()))?,
-            path.clone(),
-        )),
+        Some(path) => {
+            Some((File::create(path).with_context(|| format!("cannot write `{}`", path.display()))?, path.clone()))
+        }
         None => None,
     };
-    let launcher = Launcher::start()?;
     let signals = Signals::catch()?;
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let keep = if json || result.is_some() {
-        args.output_limit.min(usize::MAX as u64) as usize
-    } else {
-        0
-    };
+    let keep = if json || result.is_some() { args.output_limit.min(usize::MAX as u64) as usize } else { 0 };
     let call = Call {
         stdin,
         stdout: (!json).then(|| stdout.as_fd()),
@@ -123,13 +95,12 @@ fn cell(args: CellArgs, program: Program, stdin_is_used: bool) -> anyhow::Result
         keep,
         cancel: Some(&signals),
     };
-    let outcome = execute(&launcher, &request, call)?;
+    let outcome = execute(launcher, &request, call)?;
     if let Some((file, path)) = &mut result {
         write_json(file, &outcome).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if json {
-        write_json(&mut std::io::stdout().lock(), &outcome)
-            .context("cannot write to standard output")?;
+        write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
     } else if !args.quiet {
         show::summary(&outcome);
     }
@@ -149,11 +120,7 @@ fn request(args: &CellArgs, program: Program) -> anyhow::Result<Request> {
         mode: Mode::Balanced,
         program,
         input: args.input.clone(),
-        env: args
-            .env
-            .iter()
-            .map(variable)
-            .collect::<anyhow::Result<_>>()?,
+        env: args.env.iter().map(variable).collect::<anyhow::Result<_>>()?,
         limits: Limits {
             wall_ms: args.timeout.as_millis() as u64,
             grace_ms: args.grace.as_millis() as u64,
@@ -186,16 +153,10 @@ fn variable(text: &OsString) -> anyhow::Result<(OsString, OsString)> {
     use std::ffi::OsStr;
     let bytes = text.as_bytes();
     match bytes.iter().position(|b| *b == b'=') {
-        Some(at) => Ok((
-            OsStr::from_bytes(&bytes[..at]).into(),
-            OsStr::from_bytes(&bytes[at + 1..]).into(),
-        )),
+        Some(at) => Ok((OsStr::from_bytes(&bytes[..at]).into(), OsStr::from_bytes(&bytes[at + 1..]).into())),
         None => match std::env::var_os(text) {
             Some(value) => Ok((text.clone(), value)),
-            None => bail!(
-                "`{}` is not set here: write --env {0}=VALUE",
-                text.display()
-            ),
+            None => bail!("`{}` is not set here: write --env {0}=VALUE", text.display()),
         },
     }
 }

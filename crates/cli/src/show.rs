@@ -8,11 +8,7 @@ use anstyle::{AnsiColor, Style};
 use hotcell_contract::{Outcome, Status, Violation, show_duration, show_size};
 
 fn painted(text: &str, style: Style, on: bool) -> String {
-    if on {
-        format!("{style}{text}{style:#}")
-    } else {
-        text.to_owned()
-    }
+    if on { format!("{style}{text}{style:#}") } else { text.to_owned() }
 }
 
 /// One line on stderr: always on a terminal, elsewhere only when the verdict is not a pass.
@@ -27,10 +23,7 @@ pub(crate) fn summary(outcome: &Outcome) {
     };
     let mut line = painted(mark, colour.on_default().bold(), terminal);
     if let Some(class) = outcome.failure_class {
-        line += &format!(
-            " {}",
-            painted(&format!("{class:?}"), Style::new().bold(), terminal)
-        );
+        line += &format!(" {}", painted(&format!("{class:?}"), Style::new().bold(), terminal));
     }
     if let Some(what) = reason(outcome) {
         line += &format!(": {what}");
@@ -41,11 +34,7 @@ pub(crate) fn summary(outcome: &Outcome) {
         show_duration(Duration::from_millis(outcome.usage.cpu_ms)),
         show_size(outcome.usage.memory_peak_bytes),
     );
-    let _ = writeln!(
-        std::io::stderr(),
-        "hotcell: {line} ({})",
-        painted(&usage, Style::new().dimmed(), terminal)
-    );
+    let _ = writeln!(std::io::stderr(), "hotcell: {line} ({})", painted(&usage, Style::new().dimmed(), terminal));
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {
@@ -55,10 +44,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
     if outcome.status == Status::Pass {
         return None;
     }
-    let decisive = outcome
-        .violations
-        .iter()
-        .find(|v| Some(v.class) == outcome.failure_class);
+    let decisive = outcome.violations.iter().find(|v| Some(v.class) == outcome.failure_class);
     match (decisive, outcome.exit_code, outcome.signal) {
         (Some(violation), ..) => Some(attempt(violation)),
         (None, Some(code), _) => Some(format!("exit {code}")),
@@ -74,19 +60,12 @@ fn attempt(violation: &Violation) -> String {
     match violation.class {
         TimeoutViolation => {
             let what = detail.note.as_deref().unwrap_or("wall time");
-            format!(
-                "{what} over {}",
-                show_duration(Duration::from_millis(limit))
-            )
+            format!("{what} over {}", show_duration(Duration::from_millis(limit)))
         }
         MemoryLimitViolation => format!("memory over {}", show_size(limit)),
         ProcessLimitViolation => format!("more than {limit} processes"),
         OutputLimitViolation => {
-            format!(
-                "{} over {}",
-                detail.note.as_deref().unwrap_or("output"),
-                show_size(limit)
-            )
+            format!("{} over {}", detail.note.as_deref().unwrap_or("output"), show_size(limit))
         }
         DiskLimitViolation => format!("{} ({})", violation.evidence, show_size(limit)),
         _ => [&detail.syscall, &detail.path, &detail.address, &detail.note]

@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    FailureClass, Mode, NetworkPolicy, OnViolation, RetryClass, Status, TerminalEvent, Tier,
-};
+use crate::{FailureClass, Mode, NetworkPolicy, OnViolation, RetryClass, Status, TerminalEvent, Tier};
 
 pub const SCHEMA_VERSION: &str = "1.0";
 

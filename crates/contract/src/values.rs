@@ -14,9 +14,7 @@ pub enum ValueError {
 }
 
 fn split(text: &str) -> Option<(f64, &str)> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..end].parse().ok()?;
     number.is_finite().then_some((number, text[end..].trim()))
 }
@@ -40,11 +38,7 @@ pub fn parse_size(text: &str) -> Result<u64, ValueError> {
     let bad = || ValueError::Size(text.to_owned());
     let (number, unit) = split(text).ok_or_else(bad)?;
     let unit = unit.to_ascii_lowercase();
-    let power = match unit
-        .strip_suffix("ib")
-        .or_else(|| unit.strip_suffix('b'))
-        .unwrap_or(&unit)
-    {
+    let power = match unit.strip_suffix("ib").or_else(|| unit.strip_suffix('b')).unwrap_or(&unit) {
         "" => 0,
         "k" => 1,
         "m" => 2,
@@ -94,15 +88,10 @@ mod tests {
         assert_eq!(parse_duration("45s"), Ok(Duration::from_secs(45)));
         assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
-        for bad in [
-            "", "s", "lots", "-1s", "1 day", "1e3s", "nan", "inf", "1.2.3s", "٣s",
-        ] {
+        for bad in ["", "s", "lots", "-1s", "1 day", "1e3s", "nan", "inf", "1.2.3s", "٣s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
-        assert!(matches!(
-            parse_duration(&"9".repeat(60)),
-            Err(ValueError::TooLarge(_))
-        ));
+        assert!(matches!(parse_duration(&"9".repeat(60)), Err(ValueError::TooLarge(_))));
     }
 
     #[test]
@@ -115,9 +104,6 @@ mod tests {
         for bad in ["", "m", "lots", "-1", "1x", "1mm", "0x10", "1 0"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
-        assert!(matches!(
-            parse_size("99999999P"),
-            Err(ValueError::TooLarge(_))
-        ));
+        assert!(matches!(parse_size("99999999P"), Err(ValueError::TooLarge(_))));
     }
 }

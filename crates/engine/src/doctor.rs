@@ -46,11 +46,7 @@ fn python() -> Check {
         name: "python".into(),
         present: found.is_some(),
         needed: false,
-        detail: found
-            .as_ref()
-            .map_or("no real python3 on PATH".into(), |p| {
-                p.binary.display().to_string()
-            }),
+        detail: found.as_ref().map_or("no real python3 on PATH".into(), |p| p.binary.display().to_string()),
         remedy: found.is_none().then(|| "apt-get install python3".into()),
     }
 }
@@ -67,35 +63,12 @@ fn cell(launcher: &Launcher) -> Check {
         on_violation: hotcell_contract::OnViolation::Fail,
         require: vec![],
     };
-    let (present, detail) = match execute(
-        launcher,
-        &request,
-        Call {
-            keep: 4096,
-            ..Call::default()
-        },
-    ) {
-        Ok(outcome) if outcome.status == Status::Pass => (
-            true,
-            format!(
-                "ran `true` in one, {} us from request to start",
-                outcome.timings.exec
-            ),
-        ),
-        Ok(outcome) => (
-            false,
-            format!(
-                "`true` failed in one: {:?} {}",
-                outcome.failure_class, outcome.stderr
-            ),
-        ),
+    let (present, detail) = match execute(launcher, &request, Call { keep: 4096, ..Call::default() }) {
+        Ok(outcome) if outcome.status == Status::Pass => {
+            (true, format!("ran `true` in one, {} us from request to start", outcome.timings.exec))
+        }
+        Ok(outcome) => (false, format!("`true` failed in one: {:?} {}", outcome.failure_class, outcome.stderr)),
         Err(e) => (false, e.to_string()),
     };
-    Check {
-        name: "cell".into(),
-        present,
-        needed: true,
-        detail,
-        remedy: None,
-    }
+    Check { name: "cell".into(), present, needed: true, detail, remedy: None }
 }

@@ -4,8 +4,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use hotcell_contract::{
-    Layer, Outcome, OutputInfo, Phase, RuntimeConfig, SCHEMA_VERSION, Status, StreamInfo, Tier,
-    Timings, Usage, Violation, ViolationDetail,
+    Layer, Outcome, OutputInfo, Phase, RuntimeConfig, SCHEMA_VERSION, Status, StreamInfo, Tier, Timings, Usage,
+    Violation, ViolationDetail,
 };
 use hotcell_sandbox::{self as sandbox, Launcher, Report, SandboxError, Signals, Streams};
 
@@ -42,66 +42,31 @@ impl std::fmt::Display for ExecuteError {
 impl std::error::Error for ExecuteError {}
 
 /// Runs one request to its end. A misbehaving program is an Outcome, never an error.
-pub fn execute(
-    launcher: &Launcher,
-    request: &Request,
-    call: Call<'_>,
-) -> Result<Outcome, ExecuteError> {
+pub fn execute(launcher: &Launcher, request: &Request, call: Call<'_>) -> Result<Outcome, ExecuteError> {
     let admitted = Instant::now();
     let created_at = jiff::Timestamp::now().to_string();
     let planned = plan(request).map_err(ExecuteError::Plan)?;
     let admit_us = admitted.elapsed().as_micros() as u64;
-    let streams = Streams {
-        stdin: call.stdin,
-        stdout: call.stdout,
-        stderr: call.stderr,
-        keep: call.keep,
-        cancel: call.cancel,
-    };
-    let report = launcher
-        .run(&planned.spec, streams)
-        .map_err(ExecuteError::Sandbox)?;
+    let streams =
+        Streams { stdin: call.stdin, stdout: call.stdout, stderr: call.stderr, keep: call.keep, cancel: call.cancel };
+    let report = launcher.run(&planned.spec, streams).map_err(ExecuteError::Sandbox)?;
     Ok(outcome(request, &planned, report, created_at, admit_us))
 }
 
-fn outcome(
-    request: &Request,
-    planned: &Planned,
-    report: Report,
-    created_at: String,
-    admit_us: u64,
-) -> Outcome {
-    let program = planned
-        .spec
-        .argv
-        .first()
-        .map(|p| p.to_string_lossy().into_owned())
-        .unwrap_or_default();
+fn outcome(request: &Request, planned: &Planned, report: Report, created_at: String, admit_us: u64) -> Outcome {
+    let program = planned.spec.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let verdict = judge(&report, request.on_violation, &program);
-    let status = if verdict.class.is_none() {
-        Status::Pass
-    } else {
-        Status::Fail
-    };
+    let status = if verdict.class.is_none() { Status::Pass } else { Status::Fail };
     let usage = usage(&report);
     let (stdout, stdout_info) = text(&report.stdout);
     let (stderr, stderr_info) = text(&report.stderr);
     let layers = |layers: &[sandbox::Applied]| {
-        layers
-            .iter()
-            .map(|l| Layer {
-                layer: l.layer.clone(),
-                mechanism: l.mechanism.clone(),
-            })
-            .collect()
+        layers.iter().map(|l| Layer { layer: l.layer.clone(), mechanism: l.mechanism.clone() }).collect()
     };
     let duration_ms = report.usage.wall.as_millis() as u64;
     Outcome {
         schema_version: SCHEMA_VERSION.into(),
-        request_id: request
-            .request_id
-            .clone()
-            .unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
+        request_id: request.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
         attempt: 1,
         mode: request.mode,
         status,
@@ -128,12 +93,7 @@ fn outcome(
         degraded: layers(&report.degraded),
         runtime_config: RuntimeConfig {
             backend: "native".into(),
-            argv: planned
-                .spec
-                .argv
-                .iter()
-                .map(|a| a.to_string_lossy().into_owned())
-                .collect(),
+            argv: planned.spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
             language: planned.language.clone(),
             toolchain: planned.toolchain.clone(),
             network_policy: request.network,
@@ -160,18 +120,11 @@ fn outcome(
 
 fn text(output: &sandbox::Output) -> (String, StreamInfo) {
     let dropped = output.dropped();
-    let info = StreamInfo {
-        bytes: output.total,
-        kept: output.total - dropped,
-        dropped,
-    };
+    let info = StreamInfo { bytes: output.total, kept: output.total - dropped, dropped };
     let text = if dropped == 0 {
         String::from_utf8_lossy(&[&output.head[..], &output.tail[..]].concat()).into_owned()
     } else {
-        let (head, tail) = (
-            String::from_utf8_lossy(&output.head),
-            String::from_utf8_lossy(&output.tail),
-        );
+        let (head, tail) = (String::from_utf8_lossy(&output.head), String::from_utf8_lossy(&output.tail));
         format!("{head}\n[... {dropped} bytes dropped ...]\n{tail}")
     };
     (text, info)
@@ -179,10 +132,7 @@ fn text(output: &sandbox::Output) -> (String, StreamInfo) {
 
 fn usage(report: &Report) -> Usage {
     let used = &report.usage;
-    let (user, system) = (
-        used.cpu_user.as_millis() as u64,
-        used.cpu_system.as_millis() as u64,
-    );
+    let (user, system) = (used.cpu_user.as_millis() as u64, used.cpu_system.as_millis() as u64);
     Usage {
         wall_ms: used.wall.as_millis() as u64,
         cpu_ms: (used.cpu_user + used.cpu_system).as_millis() as u64,

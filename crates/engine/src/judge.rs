@@ -25,25 +25,11 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
         End::Killed => (None, Some(9)),
         End::NotExecuted { .. } => (None, None),
     };
-    let mut verdict = Verdict {
-        class: None,
-        terminal: None,
-        evidence: None,
-        exit_code,
-        signal,
-        message: None,
-    };
+    let mut verdict = Verdict { class: None, terminal: None, evidence: None, exit_code, signal, message: None };
     if let End::NotExecuted { errno } = report.end {
         verdict.class = Some(FailureClass::SetupFailure);
         verdict.message = Some(not_executed(program, errno));
-        verdict.evidence = Some(
-            if errno == ENOENT {
-                NOT_FOUND
-            } else {
-                NOT_EXECUTABLE
-            }
-            .into(),
-        );
+        verdict.evidence = Some(if errno == ENOENT { NOT_FOUND } else { NOT_EXECUTABLE }.into());
         return verdict;
     }
     if let Some(violation) = decisive(report, on_violation) {
@@ -86,9 +72,7 @@ fn decisive(report: &Report, on_violation: OnViolation) -> Option<&Violation> {
         // Attempts are listed only; a limit that ended the program is still what ended it.
         let ended = report.killed.is_some() || matches!(report.end, End::Killed | End::Signaled(_));
         let by = |kind| report.violations.iter().find(|v| v.kind == kind);
-        return killed_for
-            .and_then(by)
-            .or_else(|| report.violations.iter().filter(limits).find(|_| ended));
+        return killed_for.and_then(by).or_else(|| report.violations.iter().filter(limits).find(|_| ended));
     }
     report.violations.first()
 }
@@ -101,9 +85,7 @@ fn terminal(report: &Report, decisive: &Violation) -> Option<TerminalEvent> {
         (Some(Kill::Memory), _) => Some(TerminalEvent::MemoryLimitViolation),
         (Some(Kill::Cancelled { .. }), _) => Some(TerminalEvent::Cancelled),
         (Some(Kill::Violation), _) => Some(event(decisive.kind)),
-        (None, End::Killed | End::Signaled(9)) if seen(Kind::Memory) => {
-            Some(TerminalEvent::MemoryLimitViolation)
-        }
+        (None, End::Killed | End::Signaled(9)) if seen(Kind::Memory) => Some(TerminalEvent::MemoryLimitViolation),
         (None, End::Signaled(25)) if seen(Kind::Disk) => Some(TerminalEvent::DiskLimitViolation),
         _ => None,
     }
@@ -168,12 +150,7 @@ fn not_executed(program: &str, errno: i32) -> String {
         EACCES => {
             format!("`{program}` cannot be executed: it is not a program or not marked executable")
         }
-        ENOEXEC => format!(
-            "`{program}` is not in a format that the kernel executes: does it lack a #! line?"
-        ),
-        _ => format!(
-            "`{program}` cannot be executed: {}",
-            std::io::Error::from_raw_os_error(errno)
-        ),
+        ENOEXEC => format!("`{program}` is not in a format that the kernel executes: does it lack a #! line?"),
+        _ => format!("`{program}` cannot be executed: {}", std::io::Error::from_raw_os_error(errno)),
     }
 }

@@ -9,7 +9,7 @@ mod request;
 
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, execute};
-pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest};
+pub use hotcell_sandbox::{Ahead, Launcher, SandboxError, Signals, never_honest};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
 pub use request::{Program, Request, default_limits};

@@ -24,30 +24,18 @@ pub enum PlanError {
     #[error("no python3 on PATH is a real interpreter: install the package python3")]
     NoPython,
     #[error("`{}` is not a directory that can be read: {source}", path.display())]
-    Input {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Input { path: PathBuf, source: std::io::Error },
     #[error("`{0}` is not a layer that can be required: use cgroup or landlock")]
     UnknownLayer(String),
-    #[error(
-        "network `restricted` needs the egress broker, which this version does not have: use none, local or full"
-    )]
+    #[error("network `restricted` needs the egress broker, which this version does not have: use none, local or full")]
     RestrictedNetwork,
     #[error("the {name} limit of {value} is out of range: give {range}")]
-    Limit {
-        name: &'static str,
-        value: String,
-        range: &'static str,
-    },
+    Limit { name: &'static str, value: String, range: &'static str },
 }
 
 /// What every program starts with; the request adds to it and may replace it.
 const ENVIRONMENT: [(&str, &str); 8] = [
-    (
-        "PATH",
-        "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    ),
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ("HOME", "/work"),
     ("TMPDIR", "/tmp"),
     ("USER", "cell"),
@@ -61,8 +49,8 @@ const ENVIRONMENT: [(&str, &str); 8] = [
 /// Directories beside /usr that hold programs and libraries, as directories or as links into /usr.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"];
 
-/// Files and directories of /etc without which programs of /usr do not start.
-const ETC: [&str; 3] = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
+/// Files and directories of /etc without which programs of /usr do not start. No time zone: a cell is in UTC.
+const ETC: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
 
 /// What names and certificates are looked up in, where there is a network to use them.
 const ETC_NETWORK: [&str; 3] = ["/etc/resolv.conf", "/etc/ssl", "/etc/ca-certificates"];
@@ -98,10 +86,7 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
     };
     system(&mut spec);
     if let Some(dir) = &request.input {
-        spec.trees.push(Tree {
-            host: readable_directory(dir)?,
-            cell: "/src".into(),
-        });
+        spec.trees.push(Tree { host: readable_directory(dir)?, cell: "/src".into() });
     }
     let (mut language, mut toolchain) = (None, None);
     match &request.program {
@@ -109,26 +94,16 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
         Program::Python { source, name, args } => {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let python = python::find(&path).ok_or(PlanError::NoPython)?;
-            spec.trees.extend(python.trees.iter().map(|tree| Tree {
-                host: tree.clone(),
-                cell: tree.clone(),
-            }));
+            spec.trees.extend(python.trees.iter().map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
             let file = Path::new("/src").join(name);
             // A directory given as input has its files already.
             if request.input.is_none() {
-                spec.files.push(sandbox::File {
-                    path: file.clone(),
-                    mode: 0o644,
-                    bytes: source.clone(),
-                });
+                spec.files.push(sandbox::File { path: file.clone(), mode: 0o644, bytes: source.clone() });
             }
-            spec.argv = [
-                python.binary.clone().into_os_string(),
-                file.into_os_string(),
-            ]
-            .into_iter()
-            .chain(args.iter().cloned())
-            .collect();
+            spec.argv = [python.binary.clone().into_os_string(), file.into_os_string()]
+                .into_iter()
+                .chain(args.iter().cloned())
+                .collect();
             language = Some("python".to_owned());
             toolchain = Some(python.binary.display().to_string());
         }
@@ -139,24 +114,15 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
     if spec.argv.iter().any(|arg| arg.as_bytes().contains(&0)) {
         return Err(PlanError::NulByte);
     }
-    Ok(Planned {
-        spec,
-        language,
-        toolchain,
-    })
+    Ok(Planned { spec, language, toolchain })
 }
 
 fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, PlanError> {
-    let mut env: Vec<(OsString, OsString)> = ENVIRONMENT
-        .iter()
-        .map(|(k, v)| (k.into(), v.into()))
-        .collect();
+    let mut env: Vec<(OsString, OsString)> = ENVIRONMENT.iter().map(|(k, v)| (k.into(), v.into())).collect();
     for (key, value) in asked {
         let bad = key.is_empty() || key.as_bytes().iter().any(|b| matches!(b, b'=' | 0));
         if bad || value.as_bytes().contains(&0) {
-            return Err(PlanError::BadEnvironment(
-                key.to_string_lossy().into_owned(),
-            ));
+            return Err(PlanError::BadEnvironment(key.to_string_lossy().into_owned()));
         }
         env.retain(|(k, _)| k != key);
         env.push((key.clone(), value.clone()));
@@ -166,10 +132,7 @@ fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString
 
 /// /usr and its like, as this host has them.
 fn system(spec: &mut Spec) {
-    let same = |path: &str| Tree {
-        host: path.into(),
-        cell: path.into(),
-    };
+    let same = |path: &str| Tree { host: path.into(), cell: path.into() };
     spec.trees.push(same("/usr"));
     for path in SYSTEM {
         match std::fs::read_link(path) {
@@ -178,27 +141,17 @@ fn system(spec: &mut Spec) {
             Err(_) => {}
         }
     }
-    let network = if spec.network == Network::Full {
-        &ETC_NETWORK[..]
-    } else {
-        &[]
-    };
+    let network = if spec.network == Network::Full { &ETC_NETWORK[..] } else { &[] };
     for path in ETC.iter().chain(network) {
         // The file a link leads to, at the place of the link.
         if let Ok(real) = Path::new(path).canonicalize() {
-            spec.trees.push(Tree {
-                host: real,
-                cell: path.into(),
-            });
+            spec.trees.push(Tree { host: real, cell: path.into() });
         }
     }
 }
 
 fn readable_directory(dir: &Path) -> Result<PathBuf, PlanError> {
-    let fail = |source| PlanError::Input {
-        path: dir.to_owned(),
-        source,
-    };
+    let fail = |source| PlanError::Input { path: dir.to_owned(), source };
     let real = dir.canonicalize().map_err(fail)?;
     std::fs::read_dir(&real).map_err(fail)?;
     Ok(real)
@@ -222,84 +175,28 @@ fn limits(asked: &Limits) -> Result<sandbox::Limits, PlanError> {
         if (least..=most).contains(&value) {
             Ok(value)
         } else {
-            Err(PlanError::Limit {
-                name,
-                value: value.to_string(),
-                range,
-            })
+            Err(PlanError::Limit { name, value: value.to_string(), range })
         }
     };
     if !(0.01..=4096.0).contains(&asked.cpus) {
         let value = asked.cpus.to_string();
-        return Err(PlanError::Limit {
-            name: "cpus",
-            value,
-            range: "between 0.01 and 4096",
-        });
+        return Err(PlanError::Limit { name: "cpus", value, range: "between 0.01 and 4096" });
     }
     let day = 24 * 3600 * 1000;
     Ok(sandbox::Limits {
-        wall: Duration::from_millis(bound(
-            "timeout",
-            asked.wall_ms,
-            1,
-            30 * day,
-            "between 1ms and 30 days",
-        )?),
+        wall: Duration::from_millis(bound("timeout", asked.wall_ms, 1, 30 * day, "between 1ms and 30 days")?),
         grace: Duration::from_millis(bound("grace", asked.grace_ms, 0, 3_600_000, "at most 1h")?),
         cpu_time: match asked.cpu_ms {
-            Some(ms) => Some(Duration::from_millis(bound(
-                "cpu time",
-                ms,
-                1,
-                365 * day,
-                "between 1ms and a year",
-            )?)),
+            Some(ms) => Some(Duration::from_millis(bound("cpu time", ms, 1, 365 * day, "between 1ms and a year")?)),
             None => None,
         },
         milli_cpus: (asked.cpus * 1000.0).round() as u64,
-        memory: bound(
-            "memory",
-            asked.memory_bytes,
-            4 << 20,
-            PIB / 2,
-            "between 4m and 512t",
-        )?,
-        processes: bound(
-            "processes",
-            asked.processes,
-            1,
-            1 << 20,
-            "between 1 and 1048576",
-        )?,
-        open_files: bound(
-            "open files",
-            asked.open_files,
-            8,
-            1 << 20,
-            "between 8 and 1048576",
-        )?,
-        file_size: bound(
-            "file size",
-            asked.file_size_bytes,
-            1,
-            PIB,
-            "between 1 byte and 1p",
-        )?,
+        memory: bound("memory", asked.memory_bytes, 4 << 20, PIB / 2, "between 4m and 512t")?,
+        processes: bound("processes", asked.processes, 1, 1 << 20, "between 1 and 1048576")?,
+        open_files: bound("open files", asked.open_files, 8, 1 << 20, "between 8 and 1048576")?,
+        file_size: bound("file size", asked.file_size_bytes, 1, PIB, "between 1 byte and 1p")?,
         scratch: bound("scratch", asked.scratch_bytes, 0, PIB / 2, "at most 512t")?,
-        scratch_inodes: bound(
-            "scratch inodes",
-            asked.scratch_inodes,
-            1,
-            1 << 31,
-            "between 1 and 2147483648",
-        )?,
-        output: bound(
-            "output",
-            asked.output_bytes,
-            1,
-            PIB,
-            "between 1 byte and 1p",
-        )?,
+        scratch_inodes: bound("scratch inodes", asked.scratch_inodes, 1, 1 << 31, "between 1 and 2147483648")?,
+        output: bound("output", asked.output_bytes, 1, PIB, "between 1 byte and 1p")?,
     })
 }

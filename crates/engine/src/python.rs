@@ -11,16 +11,10 @@ pub(crate) struct Python {
 
 /// The first `python3` of PATH that is one, with shims resolved to what they stand for.
 pub(crate) fn find(path: &std::ffi::OsStr) -> Option<Python> {
-    std::env::split_paths(path)
-        .filter(|dir| dir.is_absolute())
-        .find_map(|dir| {
-            let candidate = dir.join("python3");
-            if dir.ends_with("shims") {
-                pyenv(&dir)
-            } else {
-                accept(&candidate)
-            }
-        })
+    std::env::split_paths(path).filter(|dir| dir.is_absolute()).find_map(|dir| {
+        let candidate = dir.join("python3");
+        if dir.ends_with("shims") { pyenv(&dir) } else { accept(&candidate) }
+    })
 }
 
 /// pyenv's own order of deciding: the environment, a file above the working directory, the global file.
@@ -28,8 +22,7 @@ fn pyenv(shims: &Path) -> Option<Python> {
     let root = shims.parent()?;
     let local = || {
         let here = std::env::current_dir().ok()?;
-        here.ancestors()
-            .find_map(|dir| std::fs::read_to_string(dir.join(".python-version")).ok())
+        here.ancestors().find_map(|dir| std::fs::read_to_string(dir.join(".python-version")).ok())
     };
     let versions = std::env::var("PYENV_VERSION")
         .ok()
@@ -66,8 +59,5 @@ fn accept(candidate: &Path) -> Option<Python> {
 fn is_elf(path: &Path) -> bool {
     use std::io::Read;
     let mut magic = [0u8; 4];
-    std::fs::File::open(path)
-        .and_then(|mut file| file.read_exact(&mut magic))
-        .is_ok()
-        && magic == *b"\x7fELF"
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok() && magic == *b"\x7fELF"
 }

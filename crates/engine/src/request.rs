@@ -24,11 +24,7 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub enum Program {
     Command(Vec<OsString>),
-    Python {
-        source: Vec<u8>,
-        name: String,
-        args: Vec<OsString>,
-    },
+    Python { source: Vec<u8>, name: String, args: Vec<OsString> },
 }
 
 /// The limits of `balanced`: 45 s, 2 processors, 1 GiB, 256 processes, 10 MiB of output, 512 MiB of scratch.

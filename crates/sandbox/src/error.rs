@@ -15,17 +15,10 @@ pub enum SandboxError {
     #[error("the launcher died, and every cell with it")]
     LauncherDied,
     #[error("cannot {what}: {source}")]
-    Io {
-        what: &'static str,
-        source: io::Error,
-    },
+    Io { what: &'static str, source: io::Error },
     /// A step of the set-up was refused: nothing ran.
     #[error("cannot {step}{}{what}{}: {source}", if .what.is_empty() { "" } else { " `" }, if .what.is_empty() { "" } else { "`" })]
-    SetUp {
-        step: String,
-        what: String,
-        source: io::Error,
-    },
+    SetUp { step: String, what: String, source: io::Error },
     #[error("the cell died while it was set up ({oom_kills} oom kills): give it more memory")]
     DiedInSetUp { oom_kills: u64 },
     #[error("called off by signal {signal} before the program started")]

@@ -20,15 +20,8 @@ const NOBODY: u32 = 65534;
 
 impl Ids {
     pub(crate) fn find() -> Ids {
-        let (uid, gid) = (
-            rustix::process::geteuid().as_raw(),
-            rustix::process::getegid().as_raw(),
-        );
-        let has = |file: &str, id: u32| {
-            maps(file)
-                .iter()
-                .any(|(first, count)| id >= *first && id - first < *count)
-        };
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let has = |file: &str, id: u32| maps(file).iter().any(|(first, count)| id >= *first && id - first < *count);
         let both = |id| has("/proc/self/uid_map", id) && has("/proc/self/gid_map", id);
         if uid == 0 && both(host_id_base()) && both(host_id_base() + (1 << 22)) {
             Ids::PerCell
@@ -69,11 +62,7 @@ pub(crate) fn landlock_abi() -> Option<u32> {
 }
 
 /// What is enforced in every cell on this host, and what is weaker than it should be.
-pub(crate) fn layers(
-    base: &Base,
-    landlock: Option<u32>,
-    ids: &Ids,
-) -> (Vec<Applied>, Vec<Applied>) {
+pub(crate) fn layers(base: &Base, landlock: Option<u32>, ids: &Ids) -> (Vec<Applied>, Vec<Applied>) {
     let mut on = vec![
         Applied::new("namespaces", "user, pid, mount, network, ipc, uts, cgroup"),
         Applied::new(
@@ -84,25 +73,16 @@ pub(crate) fn layers(
                 Ids::Caller { .. } => "the caller's id, without any capability",
             },
         ),
-        Applied::new(
-            "filesystem",
-            "a root of its own by pivot_root; read-only trees, one writable tmpfs",
-        ),
+        Applied::new("filesystem", "a root of its own by pivot_root; read-only trees, one writable tmpfs"),
         Applied::new("capabilities", "none, and no_new_privs"),
         Applied::new("syscalls", "seccomp allowlist with user notification"),
-        Applied::new(
-            "limits",
-            "rlimits CORE, FSIZE, NOFILE, NPROC, MEMLOCK, MSGQUEUE, RTPRIO",
-        ),
+        Applied::new("limits", "rlimits CORE, FSIZE, NOFILE, NPROC, MEMLOCK, MSGQUEUE, RTPRIO"),
     ];
     let (mut cgroup_on, mut off) = base.describe();
     on.append(&mut cgroup_on);
     match landlock {
         Some(abi) => on.push(Applied::new("landlock", format!("ABI {abi}"))),
-        None => off.push(Applied::new(
-            "landlock",
-            "not in this kernel or not on; read-only mounts hold alone",
-        )),
+        None => off.push(Applied::new("landlock", "not in this kernel or not on; read-only mounts hold alone")),
     }
     (on, off)
 }

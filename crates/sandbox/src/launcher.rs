@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::cell::{self, Birth, GID, UID};
-use crate::cgroup::{Base, Group};
+use crate::cgroup::{Base, Group, Seed};
 use crate::host;
 use crate::report::Applied;
 use crate::spec::{Layer, Limits, Network, Tree};
@@ -25,24 +25,34 @@ const HOST_ID_BASE: u32 = 0x7000_0000;
 
 /// The supervisor's side.
 pub(crate) struct Process {
-    pub(crate) socket: Option<OwnedFd>,
+    socket: Option<OwnedFd>,
     pid: Pid,
+    ahead: Ahead,
 }
 
 impl Process {
     /// Forks the launcher. The caller has checked that it is single-threaded.
-    pub(crate) fn start() -> io::Result<Process> {
+    pub(crate) fn start(ahead: Ahead) -> io::Result<Process> {
         let (ours, theirs) = socket::pair()?;
         match process::fork()? {
-            Side::Parent(pid) => Ok(Process {
-                socket: Some(ours),
-                pid,
-            }),
+            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid, ahead }),
             Side::Child => {
-                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs)));
+                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs, ahead)));
                 process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
             }
         }
+    }
+}
+
+impl Process {
+    /// Hands a request over. Where it is the only one, the launcher is told, and clears up while we finish.
+    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS]) -> io::Result<()> {
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        socket::send(socket.as_fd(), b"r", fds)?;
+        if self.ahead == Ahead::Once {
+            rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
+        }
+        Ok(())
     }
 }
 
@@ -53,27 +63,19 @@ impl Drop for Process {
     }
 }
 
-fn live(socket: OwnedFd) -> io::Result<()> {
+fn live(socket: OwnedFd, ahead: Ahead) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
     // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
     process::setsid()?;
-    process::reset_signals();
-    let null = rustix::fs::open(
-        "/dev/null",
-        rustix::fs::OFlags::RDWR,
-        rustix::fs::Mode::empty(),
-    )?;
+    let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
     for number in 0..3 {
         process::place(null.as_fd(), number)?;
     }
-    process::place(
-        process::duplicate_above(socket.as_fd(), 16)?.as_fd(),
-        SOCKET,
-    )?;
+    process::place(process::duplicate_above(socket.as_fd(), 16)?.as_fd(), SOCKET)?;
     std::mem::forget((socket, null));
     process::close_from(SOCKET + 1)?;
     process::raise_open_files();
-    Launcher::new(process::adopt(SOCKET)?)?.serve()
+    Launcher::new(process::adopt(SOCKET)?, ahead)?.serve()
 }
 
 struct Launcher {
@@ -87,6 +89,41 @@ struct Launcher {
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
     cells: Vec<Cell>,
+    ahead: Ahead,
+    /// Cells that are built, or being built, and wait for an order.
+    spares: Vec<Spare>,
+}
+
+/// Cells made before anybody asks for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ahead {
+    /// One, at the start, for a process that makes one run: the launcher ends with it.
+    Once,
+    /// So many at any time.
+    Always(usize),
+}
+
+/// What can't be changed about a cell once it is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    own_network: bool,
+    cpu_group: bool,
+}
+
+struct Spare {
+    cell: Cell,
+    shape: Shape,
+}
+
+impl Shape {
+    fn of(limits: &Limits, network: Network) -> Shape {
+        Shape { own_network: network != Network::Full, cpu_group: needs_cpu_group(limits.milli_cpus) }
+    }
+
+    /// What most runs want.
+    fn usual() -> Shape {
+        Shape { own_network: true, cpu_group: needs_cpu_group(2000) }
+    }
 }
 
 /// A cell at work.
@@ -100,7 +137,7 @@ struct Cell {
 }
 
 impl Launcher {
-    fn new(socket: OwnedFd) -> io::Result<Launcher> {
+    fn new(socket: OwnedFd, ahead: Ahead) -> io::Result<Launcher> {
         let base = Base::find();
         base.sweep();
         let landlock = host::landlock_abi();
@@ -116,10 +153,15 @@ impl Launcher {
             enforced,
             degraded,
             cells: vec![],
+            ahead,
+            spares: vec![],
         })
     }
 
     fn serve(&mut self) -> io::Result<()> {
+        if self.ahead == Ahead::Once {
+            self.make_spare();
+        }
         while self.socket.is_some() || !self.cells.is_empty() {
             let (request, dead, asked) = self.wait()?;
             if dead {
@@ -133,9 +175,74 @@ impl Launcher {
             }
             if request {
                 self.accept();
+            } else if self.is_short() {
+                self.make_spare();
             }
         }
+        self.spares.drain(..).for_each(|spare| abandon(spare.cell));
         Ok(())
+    }
+
+    /// Fewer cells are ahead than were asked for.
+    fn is_short(&self) -> bool {
+        matches!(self.ahead, Ahead::Always(n) if self.spares.len() < n && self.socket.is_some())
+    }
+
+    /// Built while nobody waits for it. That it can't be is said to the first who asks for a cell.
+    fn make_spare(&mut self) {
+        let shape = Shape::usual();
+        match self.make_cell(shape) {
+            Ok(cell) => self.spares.push(Spare { cell, shape }),
+            Err(_) => self.ahead = Ahead::Once,
+        }
+    }
+
+    fn make_cell(&self, shape: Shape) -> Result<Cell, Failure> {
+        let seed = self.base.begin().map_err(failed("make the cgroup", ""))?;
+        let (leash, theirs) = match socket::pair() {
+            Ok(pair) => pair,
+            Err(e) => {
+                seed.remove();
+                return Err(failed("make a socket", "")(e));
+            }
+        };
+        let flags =
+            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+        match process::clone(flags, seed.clone_into()) {
+            Ok(Side::Child) => cell::live(&Birth {
+                leash: theirs.as_fd(),
+                launcher: self.own.as_fd(),
+                own_network: shape.own_network,
+                root: self.ids.is_root(),
+                count_clones: !self.base.has_limits(),
+            }),
+            Ok(Side::Parent((pid, pidfd))) => self.give_birth(pid, pidfd, leash, seed, shape),
+            Err(e) => {
+                seed.remove();
+                Err(failed("clone into new namespaces", "")(e))
+            }
+        }
+    }
+
+    /// The child exists: its groups and ids, while it already makes its network.
+    fn give_birth(&self, pid: Pid, pidfd: OwnedFd, leash: OwnedFd, seed: Seed, shape: Shape) -> Result<Cell, Failure> {
+        let (group, joins) = match self.base.complete(seed, shape.cpu_group) {
+            Ok(made) => made,
+            Err(e) => {
+                abandon(Cell { pid, pidfd, leash, group: Group::None, run: None });
+                return Err(failed("make the cgroup", "")(e));
+            }
+        };
+        let cell = Cell { pid, pidfd, leash, group, run: None };
+        let joins: Vec<_> = joins.iter().map(AsFd::as_fd).collect();
+        let mapped = self.write_id_maps(pid).and_then(|()| socket::send(cell.leash.as_fd(), b"m", &joins));
+        match mapped {
+            Ok(()) => Ok(cell),
+            Err(e) => {
+                abandon(cell);
+                Err(failed("write the id maps", "")(e))
+            }
+        }
     }
 
     /// Waits for a request, a death, or a word on the socket of a run (whose pids are returned).
@@ -151,17 +258,14 @@ impl Launcher {
         if let Some(socket) = &self.socket {
             fds.push(PollFd::new(socket, PollFlags::IN));
         }
-        match rustix::event::poll(&mut fds, None) {
+        // Cells are made ahead when nothing else is to be done: then only look.
+        let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        match rustix::event::poll(&mut fds, self.is_short().then_some(&at_once)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e.into()),
         }
         let ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let asked = pids
-            .iter()
-            .zip(&fds[1..])
-            .filter(|(_, fd)| ready(fd))
-            .map(|(pid, _)| *pid)
-            .collect();
+        let asked = pids.iter().zip(&fds[1..]).filter(|(_, fd)| ready(fd)).map(|(pid, _)| *pid).collect();
         let request = self.socket.is_some() && fds.last().is_some_and(ready);
         Ok((request, ready(&fds[0]), asked))
     }
@@ -183,18 +287,9 @@ impl Launcher {
 
     /// Everything of the run is closed here when this returns: only the cell has it.
     fn launch(&mut self, [run, supervisor, plan, stdin, stdout, stderr]: [OwnedFd; REQUEST_FDS]) {
-        let fds = [
-            supervisor.as_fd(),
-            plan.as_fd(),
-            stdin.as_fd(),
-            stdout.as_fd(),
-            stderr.as_fd(),
-        ];
+        let fds = [supervisor.as_fd(), plan.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         match self.try_launch(fds, &run) {
-            Ok(cell) => self.cells.push(Cell {
-                run: Some(run),
-                ..cell
-            }),
+            Ok(cell) => self.cells.push(Cell { run: Some(run), ..cell }),
             Err(failure) => drop(wire::send(&run, &FromLauncher::Failed(failure), &[])),
         }
     }
@@ -203,18 +298,17 @@ impl Launcher {
         let start = wire::now_ns();
         let (plan, _) = Plan::read(run_fds[1]).map_err(failed("read the plan", ""))?;
         self.check_required(&plan)?;
-        let group = self
-            .base
-            .make(needs_cpu_group(&plan.limits))
-            .map_err(failed("make the cgroup", ""))?;
-        if let Err(e) = group.limit(&plan.limits) {
-            group.remove();
+        let shape = Shape::of(&plan.limits, plan.network);
+        let cell = match self.spares.iter().position(|spare| spare.shape == shape) {
+            Some(at) => self.spares.remove(at).cell,
+            None => self.make_cell(shape)?,
+        };
+        let cloned = wire::now_ns();
+        if let Err(e) = cell.group.limit(&plan.limits) {
+            abandon(cell);
             return Err(failed("write the cgroup's limits", "")(e));
         }
         let grouped = wire::now_ns();
-        let mut cell = self.give_birth(group, plan.network)?;
-        cell.group.joined();
-        let cloned = wire::now_ns();
         let launched = self.order(&cell, &plan, run_fds).and_then(|()| {
             let meters = cell.group.meters();
             let message = FromLauncher::Launched {
@@ -222,8 +316,8 @@ impl Launcher {
                 meters: meters.iter().map(|(meter, _)| *meter).collect(),
                 enforced: self.enforced.clone(),
                 degraded: self.degraded.clone(),
-                cgroup_ns: grouped - start,
-                clone_ns: cloned - grouped,
+                cgroup_ns: grouped - cloned,
+                clone_ns: cloned - start,
             };
             let fds: Vec<_> = meters.iter().map(|(_, fd)| fd.as_fd()).collect();
             wire::send(run, &message, &fds).map_err(failed("tell the supervisor", ""))
@@ -254,57 +348,6 @@ impl Launcher {
         Ok(())
     }
 
-    /// A new cell in its namespaces, with ids, waiting for its order.
-    fn give_birth(&self, group: Group, network: Network) -> Result<Cell, Failure> {
-        let mut flags = libc::CLONE_NEWUSER
-            | libc::CLONE_NEWPID
-            | libc::CLONE_NEWNS
-            | libc::CLONE_NEWIPC
-            | libc::CLONE_NEWUTS;
-        if network != Network::Full {
-            flags |= libc::CLONE_NEWNET;
-        }
-        let (leash, theirs) = match socket::pair() {
-            Ok(pair) => pair,
-            Err(e) => {
-                group.remove();
-                return Err(failed("make a socket", "")(e));
-            }
-        };
-        match process::clone(flags, group.clone_into()) {
-            Ok(Side::Child) => cell::live(&Birth {
-                leash: theirs.as_fd(),
-                launcher: self.own.as_fd(),
-                joins: group.joins(),
-                drop_groups: self.ids.is_root(),
-            }),
-            Ok(Side::Parent((pid, pidfd))) => {
-                let cell = Cell {
-                    pid,
-                    pidfd,
-                    leash,
-                    group,
-                    run: None,
-                };
-                let mapped = self.write_id_maps(pid).and_then(|()| {
-                    rustix::io::write(&cell.leash, b"m")?;
-                    Ok(())
-                });
-                match mapped {
-                    Ok(()) => Ok(cell),
-                    Err(e) => {
-                        abandon(cell);
-                        Err(failed("write the id maps", "")(e))
-                    }
-                }
-            }
-            Err(e) => {
-                group.remove();
-                Err(failed("clone into new namespaces", "")(e))
-            }
-        }
-    }
-
     fn write_id_maps(&self, pid: Pid) -> io::Result<()> {
         let (uid, gid) = self.ids.outside(pid);
         let proc = |name: &str| format!("/proc/{pid}/{name}");
@@ -320,10 +363,7 @@ impl Launcher {
         if self.ids.is_root() {
             // The streams are the program's own, so that it may open /dev/stdout again.
             let (uid, gid) = self.ids.outside(cell.pid);
-            let owner = (
-                rustix::fs::Uid::from_raw(uid),
-                rustix::fs::Gid::from_raw(gid),
-            );
+            let owner = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
             for stream in &run_fds[2..] {
                 rustix::fs::fchown(stream, Some(owner.0), Some(owner.1))
                     .map_err(|e| failed("give the streams away", "")(e.into()))?;
@@ -332,15 +372,8 @@ impl Launcher {
                 trees.push(open_tree(tree)?);
             }
         }
-        let order = Order {
-            trees_opened: self.ids.is_root(),
-            count_clones: !self.base.has_limits(),
-            landlock: self.landlock.is_some(),
-        };
-        let fds: Vec<_> = run_fds
-            .into_iter()
-            .chain(trees.iter().map(AsFd::as_fd))
-            .collect();
+        let order = Order { trees_opened: self.ids.is_root(), landlock: self.landlock.is_some() };
+        let fds: Vec<_> = run_fds.into_iter().chain(trees.iter().map(AsFd::as_fd)).collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }
 
@@ -361,6 +394,11 @@ impl Launcher {
 
     /// After the death of an init: everything in its pid namespace is dead too.
     fn bury(&mut self, pid: Pid) {
+        if let Some(at) = self.spares.iter().position(|spare| spare.cell.pid == pid) {
+            // It could not be built: no more ahead, then. Who asks for a cell gets the reason.
+            self.spares.remove(at).cell.group.remove();
+            self.ahead = Ahead::Once;
+        }
         let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else {
             return;
         };
@@ -402,17 +440,13 @@ fn open_tree(tree: &Tree) -> Result<OwnedFd, Failure> {
 }
 
 /// Without it a program on a host of that many processors is not slowed down anyway.
-fn needs_cpu_group(limits: &Limits) -> bool {
+fn needs_cpu_group(milli_cpus: u64) -> bool {
     let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    limits.milli_cpus < all * 1000
+    milli_cpus < all * 1000
 }
 
 fn failed<'a>(step: &'a str, what: &'a str) -> impl Fn(io::Error) -> Failure + use<'a> {
-    move |e| Failure {
-        step: step.into(),
-        what: what.into(),
-        errno: e.raw_os_error().unwrap_or(libc::EIO),
-    }
+    move |e| Failure { step: step.into(), what: what.into(), errno: e.raw_os_error().unwrap_or(libc::EIO) }
 }
 
 pub(crate) const fn host_id_base() -> u32 {

@@ -38,10 +38,9 @@ mod sys;
 mod wire;
 mod witness;
 
-use std::os::fd::AsFd;
-
 pub use error::SandboxError;
 pub use filter::never_honest;
+pub use launcher::Ahead;
 pub use probe::{Primitive, probe};
 pub use report::*;
 pub use signals::Signals;
@@ -55,25 +54,16 @@ pub struct Launcher {
 impl Launcher {
     /// Forks the launcher process. Refuses when there are threads already: a fork of a process with threads copies
     /// locks that nobody will ever release.
-    pub fn start() -> Result<Launcher, SandboxError> {
-        let threads = std::fs::read_dir("/proc/self/task")
-            .map_err(SandboxError::Start)?
-            .count();
+    pub fn start(ahead: Ahead) -> Result<Launcher, SandboxError> {
+        let threads = std::fs::read_dir("/proc/self/task").map_err(SandboxError::Start)?.count();
         if threads > 1 {
             return Err(SandboxError::Threads { threads });
         }
-        Ok(Launcher {
-            process: launcher::Process::start().map_err(SandboxError::Start)?,
-        })
+        Ok(Launcher { process: launcher::Process::start(ahead).map_err(SandboxError::Start)? })
     }
 
     /// Runs one program to its end. May be called from any number of threads at once.
     pub fn run(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-        let socket = self
-            .process
-            .socket
-            .as_ref()
-            .ok_or(SandboxError::LauncherDied)?;
-        supervise::run(socket.as_fd(), spec, streams)
+        supervise::run(&self.process, spec, streams)
     }
 }

@@ -19,14 +19,7 @@ pub struct Primitive {
 
 /// Looks without changing anything but an empty group directory of ours.
 pub fn probe() -> Vec<Primitive> {
-    vec![
-        kernel(),
-        proc_mounted(),
-        user_namespaces(),
-        seccomp_notifications(),
-        landlock(),
-        cgroups(),
-    ]
+    vec![kernel(), proc_mounted(), user_namespaces(), seccomp_notifications(), landlock(), cgroups()]
 }
 
 fn number(path: &str) -> Option<u64> {
@@ -34,22 +27,15 @@ fn number(path: &str) -> Option<u64> {
 }
 
 fn kernel() -> Primitive {
-    let release = rustix::system::uname()
-        .release()
-        .to_string_lossy()
-        .into_owned();
-    let mut parts = release
-        .split(['.', '-'])
-        .map(|p| p.parse::<u32>().unwrap_or(0));
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut parts = release.split(['.', '-']).map(|p| p.parse::<u32>().unwrap_or(0));
     let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     let present = version >= (5, 14);
     Primitive {
         name: "kernel",
         present,
         needed: true,
-        detail: format!(
-            "Linux {release}; 5.14 or newer is needed (mount_setattr, process limits by namespace)"
-        ),
+        detail: format!("Linux {release}; 5.14 or newer is needed (mount_setattr, process limits by namespace)"),
         remedy: (!present).then(|| "install a newer kernel".into()),
     }
 }
@@ -60,11 +46,7 @@ fn proc_mounted() -> Primitive {
         name: "proc",
         present,
         needed: true,
-        detail: if present {
-            "mounted at /proc".into()
-        } else {
-            "nothing of proc is at /proc".into()
-        },
+        detail: if present { "mounted at /proc".into() } else { "nothing of proc is at /proc".into() },
         remedy: (!present).then(|| "mount -t proc proc /proc".into()),
     }
 }
@@ -77,28 +59,16 @@ fn user_namespaces() -> Primitive {
         remedy = Some(command.to_owned());
     };
     if number("/proc/sys/user/max_user_namespaces") == Some(0) {
-        refuse(
-            "user.max_user_namespaces is 0",
-            "sysctl -w user.max_user_namespaces=15000",
-        );
+        refuse("user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=15000");
     } else if !root && number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
-        refuse(
-            "kernel.unprivileged_userns_clone is 0",
-            "sysctl -w kernel.unprivileged_userns_clone=1",
-        );
+        refuse("kernel.unprivileged_userns_clone is 0", "sysctl -w kernel.unprivileged_userns_clone=1");
     } else if !root && number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
         refuse(
             "AppArmor restricts user namespaces to programs with a profile",
             "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give hotcell an AppArmor profile with `userns,`",
         );
     }
-    Primitive {
-        name: "user namespaces",
-        present: remedy.is_none(),
-        needed: true,
-        detail,
-        remedy,
-    }
+    Primitive { name: "user namespaces", present: remedy.is_none(), needed: true, detail, remedy }
 }
 
 fn seccomp_notifications() -> Primitive {
@@ -107,11 +77,7 @@ fn seccomp_notifications() -> Primitive {
         name: "seccomp",
         present,
         needed: true,
-        detail: if present {
-            "filters with user notification".into()
-        } else {
-            "no user notification".into()
-        },
+        detail: if present { "filters with user notification".into() } else { "no user notification".into() },
         remedy: (!present).then(|| "use a kernel with CONFIG_SECCOMP_FILTER, 5.5 or newer".into()),
     }
 }
@@ -122,12 +88,8 @@ fn landlock() -> Primitive {
         name: "landlock",
         present: abi.is_some(),
         needed: false,
-        detail: abi.map_or("not on: read-only mounts hold alone".into(), |abi| {
-            format!("ABI {abi}")
-        }),
-        remedy: abi
-            .is_none()
-            .then(|| "add landlock to the lsm= list of the kernel's command line".into()),
+        detail: abi.map_or("not on: read-only mounts hold alone".into(), |abi| format!("ABI {abi}")),
+        remedy: abi.is_none().then(|| "add landlock to the lsm= list of the kernel's command line".into()),
     }
 }
 
@@ -136,18 +98,12 @@ fn cgroups() -> Primitive {
     let (on, off) = base.describe();
     let present = base.has_limits();
     let list = if present { &on } else { &off };
-    let detail = list
-        .iter()
-        .map(|a| a.mechanism.as_str())
-        .collect::<Vec<_>>()
-        .join("; ");
+    let detail = list.iter().map(|a| a.mechanism.as_str()).collect::<Vec<_>>().join("; ");
     Primitive {
         name: "cgroup",
         present,
         needed: false,
         detail,
-        remedy: (!present).then(|| {
-            "systemd-run --user --scope -p Delegate=yes hotcell ..., or run as root".into()
-        }),
+        remedy: (!present).then(|| "systemd-run --user --scope -p Delegate=yes hotcell ..., or run as root".into()),
     }
 }

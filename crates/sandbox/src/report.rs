@@ -118,10 +118,7 @@ pub struct Applied {
 
 impl Applied {
     pub(crate) fn new(layer: &str, mechanism: impl Into<String>) -> Self {
-        Applied {
-            layer: layer.into(),
-            mechanism: mechanism.into(),
-        }
+        Applied { layer: layer.into(), mechanism: mechanism.into() }
     }
 }
 

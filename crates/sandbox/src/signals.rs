@@ -15,9 +15,7 @@ impl Signals {
     pub fn catch() -> io::Result<Signals> {
         // A copy of a terminal's input in the background then is an error, which ends the input.
         process::ignore(libc::SIGTTIN);
-        Ok(Signals {
-            fd: process::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?,
-        })
+        Ok(Signals { fd: process::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
 
     pub(crate) fn take(&self) -> Option<i32> {

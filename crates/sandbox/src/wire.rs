@@ -66,11 +66,7 @@ impl Plan {
             files: spec
                 .files
                 .iter()
-                .map(|f| PlannedFile {
-                    path: f.path.clone(),
-                    mode: f.mode,
-                    len: f.bytes.len() as u64,
-                })
+                .map(|f| PlannedFile { path: f.path.clone(), mode: f.mode, len: f.bytes.len() as u64 })
                 .collect(),
             limits: spec.limits.clone(),
             network: spec.network,
@@ -117,7 +113,6 @@ fn read_at(fd: BorrowedFd<'_>, mut buf: &mut [u8], mut offset: u64) -> io::Resul
 pub(crate) struct Order {
     /// Without it the cell opens the trees itself, with the caller's own rights.
     pub(crate) trees_opened: bool,
-    pub(crate) count_clones: bool,
     pub(crate) landlock: bool,
 }
 
@@ -186,19 +181,12 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     postcard::from_bytes(bytes).map_err(io::Error::other)
 }
 
-pub(crate) fn send<T: Serialize>(
-    to: impl AsFd,
-    message: &T,
-    fds: &[BorrowedFd<'_>],
-) -> io::Result<()> {
+pub(crate) fn send<T: Serialize>(to: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     socket::send(to.as_fd(), &encode(message)?, fds)
 }
 
 /// The next message and its fds; `None` when the other side is gone.
-pub(crate) fn receive<T: DeserializeOwned>(
-    from: impl AsFd,
-    wait: bool,
-) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+pub(crate) fn receive<T: DeserializeOwned>(from: impl AsFd, wait: bool) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut buf = [0u8; MESSAGE];
     match socket::receive(from.as_fd(), &mut buf, wait)? {
         None => Ok(None),

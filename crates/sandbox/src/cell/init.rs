@@ -8,18 +8,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 
 use super::{Run, Step, payload};
-use crate::sys::process::{self, Side};
+use crate::sys::process;
 use crate::wire::{self, Failure, FromCell, Plan, Rusage};
 
 pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
     // The program's streams are the program's alone: their ends must be seen when it closes them.
-    let Run {
-        supervisor,
-        launcher,
-        stdio,
-        ..
-    } = run;
+    let Run { supervisor, launcher, stdio, .. } = run;
     drop(stdio);
     match started {
         Err(failure) => Err((failure, supervisor)),
@@ -32,15 +27,13 @@ pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
 
 fn start(run: &Run, plan: &Plan) -> Result<(process::Pid, OwnedFd), Failure> {
     let signals = process::signal_fd(&[libc::SIGCHLD]).step("watch for children", "")?;
-    match process::fork().step("fork the program", "")? {
-        Side::Parent(main) => Ok((main, signals)),
-        Side::Child => {
-            if let Err(failure) = payload::become_program(run, plan) {
-                let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
-            }
-            process::exit_now(127)
+    let main = process::spawn(&mut || {
+        if let Err(failure) = payload::become_program(run, plan) {
+            let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
         }
-    }
+        process::exit_now(127)
+    });
+    Ok((main.step("fork the program", "")?, signals))
 }
 
 fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: &OwnedFd) {
@@ -60,11 +53,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
         }
         if order {
             let mut byte = [0u8; 16];
-            match rustix::net::recv(
-                supervisor.as_fd(),
-                &mut byte,
-                rustix::net::RecvFlags::DONTWAIT,
-            ) {
+            match rustix::net::recv(supervisor.as_fd(), &mut byte, rustix::net::RecvFlags::DONTWAIT) {
                 Ok((1.., _)) => {
                     process::signal_everyone_else(libc::SIGTERM);
                     // One that stopped itself could not hear it otherwise.
@@ -80,11 +69,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             while let Some(dead) = process::reap() {
                 add(&mut usage, &dead.usage);
                 if dead.pid == main {
-                    let ended = FromCell::Ended {
-                        status: dead.status,
-                        at_ns: wire::now_ns(),
-                        usage,
-                    };
+                    let ended = FromCell::Ended { status: dead.status, at_ns: wire::now_ns(), usage };
                     let _ = wire::send(supervisor, &ended, &[]);
                     return;
                 }

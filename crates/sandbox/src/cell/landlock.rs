@@ -3,8 +3,8 @@
 use std::io;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset,
-    RulesetAttr, RulesetCreatedAttr, Scope,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, Scope,
 };
 
 use crate::Network;
@@ -20,19 +20,13 @@ pub(super) fn restrict(plan: &Plan) -> io::Result<()> {
         .and_then(|r| r.scope(Scope::from_all(abi)))
         .map_err(io::Error::other)?;
     if plan.network == Network::None {
-        rules = rules
-            .handle_access(AccessNet::from_all(abi))
-            .map_err(io::Error::other)?;
+        rules = rules.handle_access(AccessNet::from_all(abi)).map_err(io::Error::other)?;
     }
     let allow = |path: &str, access| -> io::Result<PathBeneath<PathFd>> {
-        Ok(PathBeneath::new(
-            PathFd::new(path).map_err(io::Error::other)?,
-            access,
-        ))
+        Ok(PathBeneath::new(PathFd::new(path).map_err(io::Error::other)?, access))
     };
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
-    let scratch =
-        AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
+    let scratch = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
     let mut granted = vec![allow("/", AccessFs::from_read(abi))?];
     for name in ["null", "zero", "full", "random", "urandom"] {
         granted.push(allow(&format!("/dev/{name}"), device)?);

@@ -20,7 +20,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::OFlags;
 
+use crate::filter::Filter;
 use crate::sys::{process, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 
@@ -38,10 +40,12 @@ pub(crate) struct Birth<'a> {
     pub(crate) leash: BorrowedFd<'a>,
     /// Readable when the launcher is dead.
     pub(crate) launcher: BorrowedFd<'a>,
-    /// Files to write `0` into.
-    pub(crate) joins: &'a [OwnedFd],
-    /// The launcher is root: the group list can, and must, be emptied.
-    pub(crate) drop_groups: bool,
+    /// A network namespace of its own: made by a second thread while the first one mounts, because it takes as long.
+    pub(crate) own_network: bool,
+    /// The launcher is root: it opens the trees, and the group list can, and must, be emptied.
+    pub(crate) root: bool,
+    /// No cgroup counts processes here.
+    pub(crate) count_clones: bool,
 }
 
 /// The whole life of the child. Never returns, never unwinds into the launcher's stack.
@@ -68,21 +72,14 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     let before = |failure| (failure, None);
     let (leash, launcher) = take_over(birth).map_err(before)?;
     let start = wire::now_ns();
-    let host = build(birth, &leash, &launcher).map_err(before)?;
+    let Built { host, filter } = build(birth, &leash, &launcher).map_err(before)?;
     let built = wire::now_ns() - start;
 
-    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true)
-        .step("order", "")
-        .map_err(before)?
-    else {
+    let Some((order, mut fds)) = wire::receive::<Order>(&leash, true).step("order", "").map_err(before)? else {
         process::exit_now(0)
     };
     if fds.len() < 5 {
-        return Err(before(Failure {
-            step: "order".into(),
-            what: "too few fds".into(),
-            errno: libc::EINVAL,
-        }));
+        return Err(before(Failure { step: "order".into(), what: "too few fds".into(), errno: libc::EINVAL }));
     }
     let trees = fds.split_off(5);
     let [supervisor, plan_fd, stdin, stdout, stderr]: [OwnedFd; 5] = match fds.try_into() {
@@ -90,19 +87,13 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
         Err(_) => process::exit_now(70),
     };
     drop(leash);
-    let run = Run {
-        order,
-        supervisor,
-        stdio: [stdin, stdout, stderr],
-        launcher,
-    };
+    let stdio = [stdin, stdout, stderr];
+    let run = Run { order, supervisor, stdio, launcher, filter, count_clones: birth.count_clones };
     let entered = enter(&run, plan_fd.as_fd(), host, &trees, built);
     drop((trees, plan_fd));
     match entered {
         Err(failure) => Err((failure, Some(run.supervisor))),
-        Ok(plan) => {
-            init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
-        }
+        Ok(plan) => init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor))),
     }
 }
 
@@ -112,16 +103,13 @@ pub(crate) struct Run {
     supervisor: OwnedFd,
     stdio: [OwnedFd; 3],
     launcher: OwnedFd,
+    filter: Filter,
+    count_clones: bool,
 }
 
 /// Keeps the two fds of ours and forgets everything else the launcher had open: other cells' sockets included.
 fn take_over(birth: &Birth<'_>) -> Result<(OwnedFd, OwnedFd), Failure> {
     let take = || -> io::Result<_> {
-        // Before anything is charged to somebody else. Writing 0 into `tasks` moves the writer itself, without
-        // the global lock that moving another process takes (10 ms on an idle host).
-        for tasks in birth.joins {
-            rustix::io::write(tasks, b"0")?;
-        }
         // Away from the two numbers first, so that neither overwrites the other.
         let leash = process::duplicate_above(birth.leash, 16)?;
         let launcher = process::duplicate_above(birth.launcher, 16)?;
@@ -131,13 +119,39 @@ fn take_over(birth: &Birth<'_>) -> Result<(OwnedFd, OwnedFd), Failure> {
         process::close_from(FIRST_FREE)?;
         Ok((process::adopt(LEASH)?, process::adopt(LAUNCHER)?))
     };
-    take().step("join the cgroup", "")
+    take().step("close the launcher's fds", "")
 }
 
-/// Everything that needs no knowledge of the program.
-fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<root::Host, Failure> {
-    await_id_maps(leash)?;
-    process::become_user(UID, GID, birth.drop_groups).step("become an unprivileged user", "")?;
+/// What is ready before there is an order.
+struct Built {
+    host: root::Host,
+    /// The filter that most programs get: it takes longer to make than to install.
+    filter: Filter,
+}
+
+/// Everything that needs no knowledge of the program. The network namespace takes as long as all the rest: it is made
+/// by a second thread, from the first moment on.
+fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built, Failure> {
+    if !birth.own_network {
+        return build_root(birth, leash, launcher);
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let proc_dir = rustix::fs::open("/proc", flags, rustix::fs::Mode::empty()).step("open", "/proc")?;
+    std::thread::scope(|scope| {
+        let network = std::thread::Builder::new()
+            .stack_size(64 * 1024)
+            .spawn_scoped(scope, || process::new_network(proc_dir.as_fd()))
+            .step("start a thread", "")?;
+        let built = build_root(birth, leash, launcher)?;
+        let made = network.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        process::enter_network(made.step("new network namespace", "")?.as_fd()).step("new network namespace", "")?;
+        Ok(built)
+    })
+}
+
+fn build_root(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built, Failure> {
+    join_and_map(leash)?;
+    process::become_user(UID, GID, birth.root).step("become an unprivileged user", "")?;
     process::set_undumpable().step("hide init", "")?;
     process::die_with_parent().step("tie init to the launcher", "")?;
     if is_dead(launcher) {
@@ -149,14 +163,20 @@ fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<root:
     // After joining the group, so that the cell sees its own as the root.
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
     process::set_host_name("cell").step("set the host name", "")?;
-    root::build()
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let mut host = root::build()?;
+    if birth.root {
+        // The trees will come as fds: nothing more is needed from there.
+        host.detach()?;
+    }
+    Ok(Built { host, filter: Filter::usual(birth.count_clones) })
 }
 
 /// Everything for this program, up to the point where nothing can be mounted any more.
 fn enter(
     run: &Run,
     plan_fd: BorrowedFd<'_>,
-    host: root::Host,
+    mut host: root::Host,
     trees: &[OwnedFd],
     built_ns: u64,
 ) -> Result<Plan, Failure> {
@@ -173,16 +193,11 @@ fn enter(
     if plan.network == crate::Network::Local {
         socket::loopback_up().step("bring up loopback", "")?;
     }
-    let (root_dir, proc_dir) = root::seal(host)?;
-    let message = FromCell::Built {
-        mounts_ns: built_ns + wire::now_ns() - start,
-    };
-    wire::send(
-        &run.supervisor,
-        &message,
-        &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()],
-    )
-    .step("hand over the scratch", "")?;
+    host.detach()?;
+    let (root_dir, proc_dir) = root::seal()?;
+    let message = FromCell::Built { mounts_ns: built_ns + wire::now_ns() - start };
+    wire::send(&run.supervisor, &message, &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()])
+        .step("hand over the scratch", "")?;
     process::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
     if run.order.landlock {
@@ -191,14 +206,15 @@ fn enter(
     Ok(plan)
 }
 
-/// One byte from the launcher: the ids mean something now.
-fn await_id_maps(leash: &OwnedFd) -> Result<(), Failure> {
-    let mut byte = [0u8; 1];
-    match rustix::io::read(leash, &mut byte) {
-        Ok(1) => Ok(()),
-        Ok(_) => process::exit_now(0),
-        Err(e) => Err(io::Error::from(e)).step("wait for the id maps", ""),
-    }
+/// A word from the launcher, with the groups to join: the ids mean something now.
+fn join_and_map(leash: &OwnedFd) -> Result<(), Failure> {
+    let mut word = [0u8; 16];
+    let Some((_, joins)) = socket::receive(leash.as_fd(), &mut word, true).step("wait for the id maps", "")? else {
+        process::exit_now(0)
+    };
+    // Writing 0 into `tasks` moves the writer itself, without the global lock that moving another process takes (10 ms
+    // on an idle host).
+    joins.iter().try_for_each(|tasks| rustix::io::write(tasks, b"0").map(drop)).step("join the cgroup", "")
 }
 
 fn is_dead(launcher: &OwnedFd) -> bool {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::{Run, Step};
-use crate::filter::{self, Needs};
+use crate::filter::Needs;
 use crate::spec::Limits;
 use crate::sys::process::{self, CArray};
 use crate::sys::seccomp;
@@ -19,28 +19,22 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     rustix::process::chdir(plan.cwd.as_path()).step("enter the working directory", &plan.cwd)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let open_files = plan.limits.open_files.min(most_open_files()?);
-    let supervisor = process::duplicate_above(run.supervisor.as_fd(), open_files as i32)
-        .step("hand over the listener", "")?;
+    let supervisor =
+        process::duplicate_above(run.supervisor.as_fd(), open_files as i32).step("hand over the listener", "")?;
     let handover = std::os::fd::AsRawFd::as_raw_fd(&supervisor) as u32;
     for (fd, number) in run.stdio.iter().zip(0..) {
         process::place(fd.as_fd(), number).step("place the streams", "")?;
     }
-    limits(&plan.limits, open_files, run.order.count_clones)?;
+    limits(&plan.limits, open_files, run.count_clones)?;
     process::close_on_exec_from(3).step("close other fds", "")?;
 
     let argv = strings(&plan.argv)?;
     let candidates = candidates(plan)?;
     let env = CArray::new(strings(&plan.env)?);
     let argv = CArray::new(argv);
-    let needs = Needs {
-        network: plan.network,
-        count_clones: run.order.count_clones,
-        handover_fd: handover,
-    };
-    let program = filter::program(needs);
-    let starting = FromCell::Starting {
-        at_ns: wire::now_ns(),
-    };
+    let needs = Needs { network: plan.network, count_clones: run.count_clones, handover_fd: handover };
+    let program = run.filter.program_for(needs);
+    let starting = FromCell::Starting { at_ns: wire::now_ns() };
 
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;
     wire::send(&supervisor, &starting, &[listener.as_fd()]).step("hand over the listener", "")?;
@@ -64,27 +58,15 @@ fn candidates(plan: &Plan) -> Result<Vec<CString>, Failure> {
     if name.contains(&b'/') {
         return strings(&[name.to_vec()]);
     }
-    let path = plan
-        .env
-        .iter()
-        .find_map(|kv| kv.strip_prefix(b"PATH="))
-        .unwrap_or(b"/usr/bin:/bin");
-    strings(
-        &path
-            .split(|b| *b == b':')
-            .map(|dir| [dir, b"/", name].concat())
-            .collect::<Vec<_>>(),
-    )
+    let path = plan.env.iter().find_map(|kv| kv.strip_prefix(b"PATH=")).unwrap_or(b"/usr/bin:/bin");
+    strings(&path.split(|b| *b == b':').map(|dir| [dir, b"/", name].concat()).collect::<Vec<_>>())
 }
 
 /// Returns only with the reason: "not found" unless one was found and refused.
 fn execute(candidates: &[CString], argv: &CArray, env: &CArray) -> i32 {
     let mut reason = libc::ENOENT;
     for path in candidates {
-        match process::execve(path, argv, env)
-            .raw_os_error()
-            .unwrap_or(libc::EIO)
-        {
+        match process::execve(path, argv, env).raw_os_error().unwrap_or(libc::EIO) {
             libc::ENOENT | libc::ENOTDIR => {}
             libc::EACCES => reason = libc::EACCES,
             other => return other,
@@ -96,16 +78,11 @@ fn execute(candidates: &[CString], argv: &CArray, env: &CArray) -> i32 {
 /// One less than the host allows: the number right above must be free for the handover.
 fn most_open_files() -> Result<u64, Failure> {
     let now = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    Ok(now
-        .current
-        .unwrap_or(1 << 20)
-        .saturating_sub(1)
-        .min(1 << 20))
+    Ok(now.current.unwrap_or(1 << 20).saturating_sub(1).min(1 << 20))
 }
 
 fn limits(limits: &Limits, open_files: u64, without_cgroup: bool) -> Result<(), Failure> {
-    let set =
-        |name: &str, resource, value| process::limit(resource, value).step("set a limit", name);
+    let set = |name: &str, resource, value| process::limit(resource, value).step("set a limit", name);
     set("CORE", libc::RLIMIT_CORE, 0)?;
     set("FSIZE", libc::RLIMIT_FSIZE, limits.file_size)?;
     set("MSGQUEUE", libc::RLIMIT_MSGQUEUE, 0)?;
@@ -119,18 +96,10 @@ fn limits(limits: &Limits, open_files: u64, without_cgroup: bool) -> Result<(), 
         set("NPROC", libc::RLIMIT_NPROC, limits.processes + 1)?;
         // Address space is not memory: runtimes reserve gigabytes that they never touch. Sampling is what holds
         // the line; this only bounds what fits between two samples.
-        set(
-            "AS",
-            libc::RLIMIT_AS,
-            limits.memory.saturating_mul(4).saturating_add(8 << 30),
-        )?;
+        set("AS", libc::RLIMIT_AS, limits.memory.saturating_mul(4).saturating_add(8 << 30))?;
     } else {
         // Above the cgroup's line, so that it is the cgroup which refuses, and counts.
-        set(
-            "NPROC",
-            libc::RLIMIT_NPROC,
-            limits.processes.saturating_add(64),
-        )?;
+        set("NPROC", libc::RLIMIT_NPROC, limits.processes.saturating_add(64))?;
     }
     set("NOFILE", libc::RLIMIT_NOFILE, open_files)
 }

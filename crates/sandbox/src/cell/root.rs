@@ -9,50 +9,43 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 use super::{Step, c_path};
 use crate::spec::{Limits, Tree};
 use crate::sys::files;
-use crate::sys::mount::{
-    self, ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY,
-};
+use crate::sys::mount::{self, ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY};
 use crate::wire::{Failure, PlannedFile};
 
 /// The host's root, while it can still be reached.
 pub(crate) struct Host {
-    dir: OwnedFd,
+    dir: Option<OwnedFd>,
+}
+
+impl Host {
+    fn dir(&self) -> io::Result<BorrowedFd<'_>> {
+        self.dir.as_ref().map(AsFd::as_fd).ok_or_else(|| io::Error::from_raw_os_error(libc::ESTALE))
+    }
+
+    /// The host disappears, once.
+    pub(super) fn detach(&mut self) -> Result<(), Failure> {
+        let Some(dir) = self.dir.take() else { return Ok(()) };
+        rustix::process::fchdir(&dir).step("step aside", "")?;
+        drop(dir);
+        mount::detach_here().step("detach the host", "")?;
+        rustix::process::chdir("/").step("enter the root", "")
+    }
 }
 
 /// Name, major, minor: what each must be, or it is not bound.
-const DEVICES: [(&str, u32, u32); 5] = [
-    ("null", 1, 3),
-    ("zero", 1, 5),
-    ("full", 1, 7),
-    ("random", 1, 8),
-    ("urandom", 1, 9),
-];
+const DEVICES: [(&str, u32, u32); 5] =
+    [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9)];
 
 /// What tells of the host or its kernel more than a program needs. All of /proc is read-only besides.
-const MASKED: [&str; 9] = [
-    "kcore",
-    "keys",
-    "key-users",
-    "kallsyms",
-    "modules",
-    "timer_list",
-    "cmdline",
-    "config.gz",
-    "sysrq-trigger",
-];
+const MASKED: [&str; 9] =
+    ["kcore", "keys", "key-users", "kallsyms", "modules", "timer_list", "cmdline", "config.gz", "sysrq-trigger"];
 
 const ETC: [(&str, &str); 6] = [
-    (
-        "etc/passwd",
-        "cell:x:1000:1000:cell:/work:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
-    ),
+    ("etc/passwd", "cell:x:1000:1000:cell:/work:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
     ("etc/group", "cell:x:1000:\nnogroup:x:65534:\n"),
     ("etc/hosts", "127.0.0.1 localhost cell\n::1 localhost\n"),
     ("etc/hostname", "cell\n"),
-    (
-        "etc/nsswitch.conf",
-        "passwd: files\ngroup: files\nhosts: files dns\n",
-    ),
+    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
     ("etc/host.conf", "multi on\n"),
 ];
 
@@ -67,8 +60,7 @@ fn dir(path: impl AsRef<Path>) -> Result<(), Failure> {
 fn file(path: impl AsRef<Path>, mode: u32) -> Result<OwnedFd, Failure> {
     let path = path.as_ref();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(mode))
-        .step("make a file in the root", path)
+    rustix::fs::openat(CWD, path, flags, Mode::from_raw_mode(mode)).step("make a file in the root", path)
 }
 
 /// `/a/b` as `a/b`, with every directory above the last name made; nothing but plain names.
@@ -79,18 +71,11 @@ fn inside(path: &Path) -> Result<PathBuf, Failure> {
             Component::RootDir => {}
             Component::Normal(name) => relative.push(name),
             _ => {
-                return Err(io::Error::from_raw_os_error(libc::EINVAL))
-                    .step("place in the root", path);
+                return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("place in the root", path);
             }
         }
     }
-    for above in relative
-        .ancestors()
-        .skip(1)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
+    for above in relative.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev() {
         if !above.as_os_str().is_empty() {
             dir(above)?;
         }
@@ -102,12 +87,9 @@ fn inside(path: &Path) -> Result<PathBuf, Failure> {
 pub(super) fn build() -> Result<Host, Failure> {
     mount::make_private().step("make mounts private", "/")?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let host = Host {
-        dir: rustix::fs::open("/", flags, Mode::empty()).step("open", "/")?,
-    };
+    let host = Host { dir: Some(rustix::fs::open("/", flags, Mode::empty()).step("open", "/")?) };
     // Any directory that surely exists can carry the new root for the moment until it is the root.
-    mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755")
-        .step("mount the root", "tmpfs")?;
+    mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
     rustix::process::chdir("/proc").step("enter the root", "")?;
     for name in ["proc", "dev", "dev/shm", "etc", "src", "work", "tmp"] {
         dir(name)?;
@@ -116,13 +98,7 @@ pub(super) fn build() -> Result<Host, Failure> {
         rustix::io::write(file(path, 0o644)?, text.as_bytes()).step("write", path)?;
     }
     devices(&host)?;
-    mount::mount_new(
-        c"proc",
-        c"proc",
-        MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-        c"",
-    )
-    .step("mount", "proc")?;
+    mount::mount_new(c"proc", c"proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, c"").step("mount", "proc")?;
     for name in MASKED {
         let target = c_path(format!("proc/{name}")).step("mask", name)?;
         match mount::bind(c"dev/null", &target) {
@@ -140,28 +116,19 @@ fn devices(host: &Host) -> Result<(), Failure> {
         let what = format!("/dev/{name}");
         let node = c_path(format!("dev/{name}")).step("bind a device", &what)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&host.dir, &node, flags, Mode::empty())
+        let fd = rustix::fs::openat(host.dir().step("bind a device", &what)?, &node, flags, Mode::empty())
             .step("bind a device", &what)?;
         let stat = rustix::fs::fstat(&fd).step("bind a device", &what)?;
         let real = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
-            && (
-                rustix::fs::major(stat.st_rdev),
-                rustix::fs::minor(stat.st_rdev),
-            ) == (major, minor);
+            && (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev)) == (major, minor);
         if !real {
             return Err(io::Error::from_raw_os_error(libc::ENODEV)).step("bind a device", &what);
         }
         drop(file(Path::new("dev").join(name), 0o666)?);
         let tree = mount::clone_tree(fd.as_fd(), c"", false).step("bind a device", &what)?;
-        mount::set_attr(tree.as_fd(), ATTR_NOSUID, false).step("bind a device", &what)?;
         mount::attach(tree.as_fd(), CWD, &node).step("bind a device", &what)?;
     }
-    for (link, to) in [
-        ("fd", "/proc/self/fd"),
-        ("stdin", "fd/0"),
-        ("stdout", "fd/1"),
-        ("stderr", "fd/2"),
-    ] {
+    for (link, to) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")] {
         rustix::fs::symlinkat(to, CWD, Path::new("dev").join(link)).step("link in /dev", link)?;
     }
     Ok(())
@@ -196,10 +163,7 @@ pub(super) fn attach_trees(trees: &[Tree], opened: &[OwnedFd]) -> Result<(), Fai
     if trees.len() != opened.len() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("attach the trees", "");
     }
-    trees
-        .iter()
-        .zip(opened)
-        .try_for_each(|(tree, fd)| attach(fd.as_fd(), &tree.cell))
+    trees.iter().zip(opened).try_for_each(|(tree, fd)| attach(fd.as_fd(), &tree.cell))
 }
 
 /// Trees that this process, with the caller's own id, may see.
@@ -208,7 +172,7 @@ pub(super) fn open_trees(host: &Host, trees: &[Tree]) -> Result<(), Failure> {
         // From the host's root, not from ours: the fd decides where the relative name starts.
         let relative = tree.host.strip_prefix("/").unwrap_or(&tree.host);
         let name = c_path(relative).step("open", &tree.host)?;
-        let fd = mount::clone_tree(host.dir.as_fd(), &name, true).step("open", &tree.host)?;
+        let fd = mount::clone_tree(host.dir().step("open", &tree.host)?, &name, true).step("open", &tree.host)?;
         harmless(fd.as_fd()).step("make read-only", &tree.host)?;
         attach(fd.as_fd(), &tree.cell)?;
     }
@@ -216,11 +180,7 @@ pub(super) fn open_trees(host: &Host, trees: &[Tree]) -> Result<(), Failure> {
 }
 
 /// Sources and the like. Nobody else is here yet, so that nothing can be in the way.
-pub(super) fn write_files(
-    planned: &[PlannedFile],
-    contents: BorrowedFd<'_>,
-    mut offset: u64,
-) -> Result<(), Failure> {
+pub(super) fn write_files(planned: &[PlannedFile], contents: BorrowedFd<'_>, mut offset: u64) -> Result<(), Failure> {
     for one in planned {
         let fd = file(inside(&one.path)?, one.mode)?;
         files::copy(contents, offset as i64, fd.as_fd(), one.len).step("write", &one.path)?;
@@ -232,37 +192,19 @@ pub(super) fn write_files(
 /// One tmpfs under one cap, seen at three places. With a cap of 0 they stay directories of the read-only root.
 pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
     let open = |path: &str| {
-        rustix::fs::openat(
-            CWD,
-            path,
-            OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .step("open the scratch", path)
+        rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .step("open the scratch", path)
     };
     if limits.scratch == 0 {
         return open("work");
     }
     // The four directories of ours take no inode from the program's share.
-    let options = format!(
-        "mode=755,size={},nr_inodes={}",
-        limits.scratch,
-        limits.scratch_inodes.saturating_add(4)
-    );
+    let options = format!("mode=755,size={},nr_inodes={}", limits.scratch, limits.scratch_inodes.saturating_add(4));
     let options = c_path(options).step("mount the scratch", "")?;
-    mount::mount_new(c"tmpfs", c"work", MS_NOSUID | MS_NODEV, &options)
-        .step("mount the scratch", "tmpfs")?;
+    mount::mount_new(c"tmpfs", c"work", MS_NOSUID | MS_NODEV, &options).step("mount the scratch", "tmpfs")?;
     let whole = open("work")?;
     for (name, mode) in [("work", 0o755), ("tmp", 0o1777), ("shm", 0o1777)] {
-        rustix::fs::mkdirat(&whole, name, Mode::from_raw_mode(0o755))
-            .step("make the scratch", name)?;
-        rustix::fs::chmodat(
-            &whole,
-            name,
-            Mode::from_raw_mode(mode),
-            rustix::fs::AtFlags::empty(),
-        )
-        .step("make the scratch", name)?;
+        rustix::fs::mkdirat(&whole, name, Mode::from_raw_mode(mode)).step("make the scratch", name)?;
     }
     let bind = |name: &std::ffi::CStr, at: &std::ffi::CStr| {
         let tree = mount::clone_tree(whole.as_fd(), name, false).step("bind the scratch", "")?;
@@ -275,28 +217,18 @@ pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
     Ok(whole)
 }
 
-/// The root becomes read-only and the host's disappears. Returns fds of the root and of its proc.
-pub(super) fn seal(host: Host) -> Result<(OwnedFd, OwnedFd), Failure> {
+/// The root becomes read-only. Returns fds of it and of its proc.
+pub(super) fn seal() -> Result<(OwnedFd, OwnedFd), Failure> {
     // A relative name of the root directory is the root mount itself, with what is stacked upon it left out.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, Mode::empty()).step("open the root", "/")?;
-    let proc_dir = rustix::fs::open(
-        "/proc",
-        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .step("open", "/proc")?;
+    let proc_dir = rustix::fs::open("/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+        .step("open", "/proc")?;
     mount::set_attr(root.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, false)
         .step("make the root read-only", "/")?;
-    rustix::process::fchdir(&host.dir).step("step aside", "")?;
-    drop(host);
-    mount::detach_here().step("detach the host", "")?;
-    rustix::process::chdir("/").step("enter the root", "")?;
     // What `/` is now must be what was sealed: never a directory of the host.
-    let (a, b) = (
-        rustix::fs::stat("/").step("check the root", "")?,
-        rustix::fs::fstat(&root).step("check the root", "")?,
-    );
+    let (a, b) =
+        (rustix::fs::stat("/").step("check the root", "")?, rustix::fs::fstat(&root).step("check the root", "")?);
     if (a.st_dev, a.st_ino) != (b.st_dev, b.st_ino) {
         return Err(io::Error::from_raw_os_error(libc::EXDEV)).step("check the root", "");
     }

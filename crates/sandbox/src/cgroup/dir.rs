@@ -31,12 +31,7 @@ pub(super) fn open_at(dir: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd> {
 }
 
 pub(super) fn open_file(dir: BorrowedFd<'_>, name: &str, flags: OFlags) -> io::Result<OwnedFd> {
-    Ok(rustix::fs::openat(
-        dir,
-        name,
-        flags | OFlags::CLOEXEC,
-        Mode::empty(),
-    )?)
+    Ok(rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 pub(super) fn write(dir: BorrowedFd<'_>, name: &str, value: &str) -> io::Result<()> {
@@ -58,24 +53,18 @@ pub(super) fn number(dir: BorrowedFd<'_>, name: &str, key: &str) -> Option<u64> 
     if key.is_empty() {
         return text.trim().parse().ok();
     }
-    text.lines().find_map(|line| {
-        line.strip_prefix(key)?
-            .strip_prefix(' ')?
-            .trim()
-            .parse()
-            .ok()
-    })
+    keyed(&text, key)
+}
+
+pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 impl Dir {
     /// Makes and locks a new group below `parent`; its name is not one that exists.
     pub(super) fn make(parent: &Rc<OwnedFd>, name: &CStr) -> io::Result<Dir> {
         rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
-        let dir = Dir {
-            fd: open_at(parent.as_fd(), name)?,
-            parent: parent.clone(),
-            name: name.to_owned(),
-        };
+        let dir = Dir { fd: open_at(parent.as_fd(), name)?, parent: parent.clone(), name: name.to_owned() };
         // A sweeper may have found it between the two calls: then it is his, and the name is tried no more.
         rustix::fs::flock(&dir.fd, FlockOperation::NonBlockingLockExclusive)?;
         rustix::fs::accessat(parent, name, rustix::fs::Access::EXISTS, AtFlags::empty())?;
@@ -94,8 +83,7 @@ impl Dir {
 
 fn remove(parent: BorrowedFd<'_>, name: &CStr) {
     let until = Instant::now() + EMPTY_WITHIN;
-    while let Err(rustix::io::Errno::BUSY) = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-    {
+    while let Err(rustix::io::Errno::BUSY) = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
         if Instant::now() > until {
             return;
         }
@@ -110,8 +98,7 @@ pub(super) fn sweep(base: BorrowedFd<'_>, kill: impl Fn(BorrowedFd<'_>)) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if entry.file_type() != rustix::fs::FileType::Directory || name.to_bytes().starts_with(b".")
-        {
+        if entry.file_type() != rustix::fs::FileType::Directory || name.to_bytes().starts_with(b".") {
             continue;
         }
         let Ok(fd) = open_at(base, name) else {
@@ -146,10 +133,7 @@ pub(super) fn mounts() -> io::Result<Mounts> {
             Some("cgroup2") if found.v2.is_none() => found.v2 = Some(point.into()),
             Some("cgroup") => {
                 for option in right.nth(1).unwrap_or_default().split(',') {
-                    found
-                        .v1
-                        .entry(option.to_owned())
-                        .or_insert_with(|| point.into());
+                    found.v1.entry(option.to_owned()).or_insert_with(|| point.into());
                 }
             }
             _ => {}

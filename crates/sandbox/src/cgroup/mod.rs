@@ -23,6 +23,13 @@ pub(crate) enum Base {
     None { why: String },
 }
 
+/// As much of a group as must be there when the child is cloned; the rest is made while the child is at work.
+pub(crate) enum Seed {
+    V2(v2::Group),
+    V1(v1::Seed),
+    None,
+}
+
 /// The group of one cell.
 pub(crate) enum Group {
     V2(v2::Group),
@@ -64,9 +71,7 @@ impl Base {
         let mounts = match dir::mounts() {
             Ok(mounts) => mounts,
             Err(e) => {
-                return Base::None {
-                    why: format!("cannot read /proc/self/mountinfo: {e}"),
-                };
+                return Base::None { why: format!("cannot read /proc/self/mountinfo: {e}") };
             }
         };
         if let Some(unified) = mounts.v2.as_deref()
@@ -77,11 +82,22 @@ impl Base {
         v1::Base::find(&mounts).map_or_else(|why| Base::None { why }, Base::V1)
     }
 
-    pub(crate) fn make(&self, with_cpu: bool) -> io::Result<Group> {
+    pub(crate) fn begin(&self) -> io::Result<Seed> {
         match self {
-            Base::V2(base) => base.make().map(Group::V2),
-            Base::V1(base) => base.make(with_cpu).map(Group::V1),
-            Base::None { .. } => Ok(Group::None),
+            Base::V2(base) => base.make().map(Seed::V2),
+            Base::V1(base) => base.begin().map(Seed::V1),
+            Base::None { .. } => Ok(Seed::None),
+        }
+    }
+
+    /// The whole group, and the files into which the child writes `0` to join what it is not in yet.
+    pub(crate) fn complete(&self, seed: Seed, with_cpu: bool) -> io::Result<(Group, Vec<OwnedFd>)> {
+        match (self, seed) {
+            (Base::V1(base), Seed::V1(seed)) => {
+                base.complete(seed, with_cpu).map(|(group, joins)| (Group::V1(group), joins))
+            }
+            (_, Seed::V2(group)) => Ok((Group::V2(group), vec![])),
+            _ => Ok((Group::None, vec![])),
         }
     }
 
@@ -104,23 +120,35 @@ impl Base {
             Base::V2(base) => base.describe(),
             Base::V1(base) => base.describe(),
             Base::None { why } => {
-                let weaker =
-                    |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
+                let weaker = |layer, how: &str| Applied::new(layer, format!("{how}, because {why}"));
                 (
                     vec![],
                     vec![
-                        weaker(
-                            "memory",
-                            "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup",
-                        ),
-                        weaker(
-                            "processes",
-                            "RLIMIT_NPROC and counted clones instead of a cgroup",
-                        ),
+                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 ms instead of a cgroup"),
+                        weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
                         weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
                     ],
                 )
             }
+        }
+    }
+}
+
+impl Seed {
+    /// The group that clone3 puts the child in.
+    pub(crate) fn clone_into(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Seed::V2(group) => Some(group.fd()),
+            Seed::V1(seed) => seed.clone_into(),
+            Seed::None => None,
+        }
+    }
+
+    pub(crate) fn remove(self) {
+        match self {
+            Seed::V2(group) => group.remove(),
+            Seed::V1(seed) => seed.remove(),
+            Seed::None => {}
         }
     }
 }
@@ -131,30 +159,6 @@ impl Group {
             Group::V2(group) => group.limit(limits),
             Group::V1(group) => group.limit(limits),
             Group::None => Ok(()),
-        }
-    }
-
-    /// The group that clone3 puts the child in.
-    pub(crate) fn clone_into(&self) -> Option<BorrowedFd<'_>> {
-        match self {
-            Group::V2(group) => Some(group.fd()),
-            Group::V1(group) => group.clone_into(),
-            Group::None => None,
-        }
-    }
-
-    /// Files into which the child writes `0` to join the rest.
-    pub(crate) fn joins(&self) -> &[OwnedFd] {
-        match self {
-            Group::V1(group) => group.joins(),
-            _ => &[],
-        }
-    }
-
-    /// The child exists and has its own copies.
-    pub(crate) fn joined(&mut self) {
-        if let Group::V1(group) = self {
-            group.joined();
         }
     }
 

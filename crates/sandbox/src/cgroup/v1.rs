@@ -1,6 +1,6 @@
 //! cgroup v1: one directory a controller, and on a hybrid host a v2 directory for kill and cpu.stat.
 
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -25,25 +25,32 @@ pub(crate) struct Base {
     cpuacct: Option<Rc<OwnedFd>>,
 }
 
+/// The directory that the child is cloned into, where there is one, and the name of the others.
+pub(crate) struct Seed {
+    unified: Option<Dir>,
+    name: CString,
+}
+
 pub(crate) struct Group {
     memory: Dir,
     pids: Dir,
     cpu: Option<Dir>,
     unified: Option<Dir>,
     cpuacct: Option<Dir>,
-    /// `tasks` of every v1 directory, for the child to write itself into.
-    joins: Vec<OwnedFd>,
 }
 
 fn ours(mount: &Path) -> io::Result<Rc<OwnedFd>> {
     let path = mount.join("hotcell");
-    match rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-        Err(e) => return Err(e.into()),
-    }
+    let fd = match dir::open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => match rustix::fs::mkdir(&path, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => dir::open(&path)?,
+            Err(e) => return Err(e.into()),
+        },
+        other => other?,
+    };
     // Root's, when it is there already and this is not root.
     rustix::fs::accessat(rustix::fs::CWD, &path, Access::WRITE_OK, AtFlags::EACCESS)?;
-    dir::open(&path).map(Rc::new)
+    Ok(Rc::new(fd))
 }
 
 impl Base {
@@ -71,39 +78,44 @@ impl Base {
     }
 
     fn all(&self) -> impl Iterator<Item = &Rc<OwnedFd>> {
-        [&self.memory, &self.pids]
-            .into_iter()
-            .chain(&self.cpu)
-            .chain(&self.unified)
-            .chain(&self.cpuacct)
+        [&self.memory, &self.pids].into_iter().chain(&self.cpu).chain(&self.unified).chain(&self.cpuacct)
     }
 
-    pub(super) fn make(&self, with_cpu: bool) -> io::Result<Group> {
+    pub(super) fn begin(&self) -> io::Result<Seed> {
         // A name that a crashed launcher of the same pid left is passed over, not joined.
-        self.make_named(&dir::fresh_name(), with_cpu)
-            .or_else(|_| self.make_named(&dir::fresh_name(), with_cpu))
+        self.begin_named(dir::fresh_name()).or_else(|_| self.begin_named(dir::fresh_name()))
     }
 
-    fn make_named(&self, name: &CStr, with_cpu: bool) -> io::Result<Group> {
-        let make = |base: &Rc<OwnedFd>| Dir::make(base, name);
-        let maybe = |base: &Option<Rc<OwnedFd>>| base.as_ref().map(make).transpose();
-        let mut group = Group {
-            memory: make(&self.memory)?,
-            pids: make(&self.pids)?,
-            cpu: if with_cpu { maybe(&self.cpu)? } else { None },
-            unified: maybe(&self.unified)?,
-            cpuacct: maybe(&self.cpuacct)?,
-            joins: vec![],
+    fn begin_named(&self, name: CString) -> io::Result<Seed> {
+        Ok(Seed { unified: self.unified.as_ref().map(|base| Dir::make(base, &name)).transpose()?, name })
+    }
+
+    /// Everything is made or nothing is left.
+    pub(super) fn complete(&self, seed: Seed, with_cpu: bool) -> io::Result<(Group, Vec<OwnedFd>)> {
+        let cpu = self.cpu.as_ref().filter(|_| with_cpu);
+        let bases = [Some(&self.memory), Some(&self.pids), cpu, self.cpuacct.as_ref()];
+        let mut made: [Option<Dir>; 4] = [const { None }; 4];
+        let mut joins = vec![];
+        for (base, slot) in bases.into_iter().zip(&mut made) {
+            let Some(base) = base else { continue };
+            let joined = Dir::make(base, &seed.name).and_then(|dir| {
+                let tasks = dir::open_file(dir.fd(), "tasks", OFlags::WRONLY);
+                *slot = Some(dir);
+                tasks
+            });
+            match joined {
+                Ok(tasks) => joins.push(tasks),
+                Err(e) => {
+                    made.into_iter().flatten().for_each(Dir::remove);
+                    seed.remove();
+                    return Err(e);
+                }
+            }
+        }
+        let [Some(memory), Some(pids), cpu, cpuacct] = made else {
+            return Err(io::ErrorKind::NotFound.into());
         };
-        // cpu and cpuacct may be one hierarchy under two names.
-        let v1 = [&group.memory, &group.pids]
-            .into_iter()
-            .chain(&group.cpu)
-            .chain(&group.cpuacct);
-        group.joins = v1
-            .map(|dir| dir::open_file(dir.fd(), "tasks", OFlags::WRONLY))
-            .collect::<Result<_, _>>()?;
-        Ok(group)
+        Ok((Group { memory, pids, cpu, unified: seed.unified, cpuacct }, joins))
     }
 
     pub(super) fn sweep(&self) {
@@ -117,37 +129,29 @@ impl Base {
 
     pub(super) fn describe(&self) -> (Vec<Applied>, Vec<Applied>) {
         let mut on = vec![
-            Applied::new(
-                "memory",
-                "cgroup v1 memory.limit_in_bytes with memory.memsw",
-            ),
+            Applied::new("memory", "cgroup v1 memory.limit_in_bytes with memory.memsw"),
             Applied::new("processes", "cgroup v1 pids.max"),
         ];
         let mut off = vec![];
         match self.cpu {
             Some(_) => on.push(Applied::new("cpu", "cgroup v1 cpu.cfs_quota_us")),
-            None => off.push(Applied::new(
-                "cpu",
-                "`cpus` is not enforced, because there is no cpu controller",
-            )),
+            None => off.push(Applied::new("cpu", "`cpus` is not enforced, because there is no cpu controller")),
         }
         (on, off)
     }
 }
 
-impl Group {
+impl Seed {
     pub(super) fn clone_into(&self) -> Option<BorrowedFd<'_>> {
         self.unified.as_ref().map(Dir::fd)
     }
 
-    pub(super) fn joins(&self) -> &[OwnedFd] {
-        &self.joins
+    pub(super) fn remove(self) {
+        self.unified.into_iter().for_each(Dir::remove);
     }
+}
 
-    pub(super) fn joined(&mut self) {
-        self.joins.clear();
-    }
-
+impl Group {
     pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
         let line = memory_line(limits).to_string();
         dir::write(self.memory.fd(), "memory.limit_in_bytes", &line)?;
@@ -173,17 +177,11 @@ impl Group {
                 (Meter::OomKills, "memory.oom_control"),
             ],
         );
-        meters.extend(open_meters(
-            self.pids.fd(),
-            &[(Meter::PidsRefused, "pids.events")],
-        ));
+        meters.extend(open_meters(self.pids.fd(), &[(Meter::PidsRefused, "pids.events")]));
         if let Some(unified) = &self.unified {
             meters.extend(open_meters(unified.fd(), &[(Meter::CpuStat, "cpu.stat")]));
         } else if let Some(cpuacct) = &self.cpuacct {
-            meters.extend(open_meters(
-                cpuacct.fd(),
-                &[(Meter::CpuNanos, "cpuacct.usage")],
-            ));
+            meters.extend(open_meters(cpuacct.fd(), &[(Meter::CpuNanos, "cpuacct.usage")]));
         }
         meters
     }
@@ -196,16 +194,9 @@ impl Group {
 
     pub(super) fn counters(&self) -> Counters {
         let memory = self.memory.fd();
-        let cpu = |key| {
-            self.unified
-                .as_ref()
-                .and_then(|dir| dir::number(dir.fd(), "cpu.stat", key))
-        };
-        let nanos = |name| {
-            self.cpuacct
-                .as_ref()
-                .and_then(|dir| dir::number(dir.fd(), name, ""))
-        };
+        let stat = self.unified.as_ref().and_then(|dir| dir::read(dir.fd(), "cpu.stat").ok());
+        let cpu = |key| dir::keyed(stat.as_deref()?, key);
+        let nanos = |name| self.cpuacct.as_ref().and_then(|dir| dir::number(dir.fd(), name, ""));
         Counters {
             oom_kills: dir::number(memory, "memory.oom_control", "oom_kill").unwrap_or(0),
             pids_refused: dir::number(self.pids.fd(), "pids.events", "max").unwrap_or(0),
@@ -217,14 +208,7 @@ impl Group {
     }
 
     pub(super) fn remove(self) {
-        drop(self.joins);
-        let all = [
-            Some(self.memory),
-            Some(self.pids),
-            self.cpu,
-            self.unified,
-            self.cpuacct,
-        ];
+        let all = [Some(self.memory), Some(self.pids), self.cpu, self.unified, self.cpuacct];
         all.into_iter().flatten().for_each(Dir::remove);
     }
 }

@@ -26,11 +26,8 @@ pub(crate) struct Group {
 
 /// Whether the unified mount has the controllers that limits need, or is the small half of a hybrid host.
 pub(super) fn has_controllers(mount: &Path) -> bool {
-    std::fs::read_to_string(mount.join("cgroup.controllers")).is_ok_and(|list| {
-        ["memory", "pids"]
-            .iter()
-            .all(|want| list.split_whitespace().any(|c| c == *want))
-    })
+    std::fs::read_to_string(mount.join("cgroup.controllers"))
+        .is_ok_and(|list| ["memory", "pids"].iter().all(|want| list.split_whitespace().any(|c| c == *want)))
 }
 
 /// Turns the controllers on for the children of `path`; true when memory and pids are.
@@ -43,15 +40,11 @@ fn enable(path: &Path) -> bool {
         }
     }
     let now = on();
-    ["memory", "pids"]
-        .iter()
-        .all(|want| now.split_whitespace().any(|c| c == *want))
+    ["memory", "pids"].iter().all(|want| now.split_whitespace().any(|c| c == *want))
 }
 
 fn writable(path: &Path) -> bool {
-    let may = |p: &Path| {
-        rustix::fs::accessat(rustix::fs::CWD, p, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
-    };
+    let may = |p: &Path| rustix::fs::accessat(rustix::fs::CWD, p, Access::WRITE_OK, AtFlags::EACCESS).is_ok();
     may(path) && may(&path.join("cgroup.procs"))
 }
 
@@ -61,17 +54,11 @@ impl Base {
     pub(super) fn find(mount: &Path) -> Result<Base, String> {
         let own = std::fs::read_to_string("/proc/self/cgroup")
             .ok()
-            .and_then(|text| {
-                text.lines()
-                    .find_map(|l| Some(l.strip_prefix("0::/")?.to_owned()))
-            })
+            .and_then(|text| text.lines().find_map(|l| Some(l.strip_prefix("0::/")?.to_owned())))
             .ok_or("this process is in no v2 cgroup")?;
         let own = mount.join(own);
-        let mut ancestors: Vec<&Path> = own
-            .ancestors()
-            .skip(usize::from(own != *mount))
-            .take_while(|a| a.starts_with(mount))
-            .collect();
+        let mut ancestors: Vec<&Path> =
+            own.ancestors().skip(usize::from(own != *mount)).take_while(|a| a.starts_with(mount)).collect();
         if rustix::process::geteuid().is_root() {
             ancestors.reverse();
         }
@@ -83,10 +70,7 @@ impl Base {
         if writable(&own) && leave(&own).is_ok() && enable(&own) {
             return Base::below(&own);
         }
-        Err(format!(
-            "cgroup v2 at {} has no subtree that this user may write",
-            mount.display()
-        ))
+        Err(format!("cgroup v2 at {} has no subtree that this user may write", mount.display()))
     }
 
     fn below(place: &Path) -> Result<Base, String> {
@@ -96,28 +80,17 @@ impl Base {
             Err(e) => return Err(format!("cannot make {}: {e}", path.display())),
         }
         if !enable(&path) {
-            return Err(format!(
-                "{} has no memory and pids controllers",
-                path.display()
-            ));
+            return Err(format!("{} has no memory and pids controllers", path.display()));
         }
         let fd = dir::open(&path).map_err(|e| format!("cannot open {}: {e}", path.display()))?;
         let has_cpu = std::fs::read_to_string(path.join("cgroup.subtree_control"))
             .is_ok_and(|on| on.split_whitespace().any(|c| c == "cpu"));
-        Ok(Base {
-            fd: Rc::new(fd),
-            path,
-            has_cpu,
-        })
+        Ok(Base { fd: Rc::new(fd), path, has_cpu })
     }
 
     pub(super) fn make(&self) -> io::Result<Group> {
-        let dir = Dir::make(&self.fd, &dir::fresh_name())
-            .or_else(|_| Dir::make(&self.fd, &dir::fresh_name()))?;
-        Ok(Group {
-            dir,
-            has_cpu: self.has_cpu,
-        })
+        let dir = Dir::make(&self.fd, &dir::fresh_name()).or_else(|_| Dir::make(&self.fd, &dir::fresh_name()))?;
+        Ok(Group { dir, has_cpu: self.has_cpu })
     }
 
     pub(super) fn sweep(&self) {
@@ -129,20 +102,14 @@ impl Base {
     pub(super) fn describe(&self) -> (Vec<Applied>, Vec<Applied>) {
         let place = self.path.display();
         let mut on = vec![
-            Applied::new(
-                "memory",
-                format!("cgroup v2 memory.max, swap 0, at {place}"),
-            ),
+            Applied::new("memory", format!("cgroup v2 memory.max, swap 0, at {place}")),
             Applied::new("processes", format!("cgroup v2 pids.max at {place}")),
         ];
         let mut off = vec![];
         if self.has_cpu {
             on.push(Applied::new("cpu", format!("cgroup v2 cpu.max at {place}")));
         } else {
-            off.push(Applied::new(
-                "cpu",
-                "`cpus` is not enforced, because the cpu controller is not delegated",
-            ));
+            off.push(Applied::new("cpu", "`cpus` is not enforced, because the cpu controller is not delegated"));
         }
         (on, off)
     }
@@ -152,10 +119,7 @@ impl Base {
 /// when they are all our own: ours and our parent's.
 fn leave(own: &Path) -> io::Result<()> {
     let procs = std::fs::read_to_string(own.join("cgroup.procs"))?;
-    let ours = [
-        std::process::id() as i32,
-        rustix::process::getppid().map_or(0, |p| p.as_raw_nonzero().get()),
-    ];
+    let ours = [std::process::id() as i32, rustix::process::getppid().map_or(0, |p| p.as_raw_nonzero().get())];
     let all: Vec<i32> = procs.lines().filter_map(|l| l.parse().ok()).collect();
     if !all.iter().all(|pid| ours.contains(pid)) {
         return Err(io::ErrorKind::ResourceBusy.into());
@@ -165,8 +129,7 @@ fn leave(own: &Path) -> io::Result<()> {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
         Err(e) => return Err(e.into()),
     }
-    all.iter()
-        .try_for_each(|pid| std::fs::write(leaf.join("cgroup.procs"), pid.to_string()))
+    all.iter().try_for_each(|pid| std::fs::write(leaf.join("cgroup.procs"), pid.to_string()))
 }
 
 impl Group {
@@ -184,11 +147,7 @@ impl Group {
         }
         dir::write(dir, "pids.max", &tasks_line(limits).to_string())?;
         if self.has_cpu {
-            dir::write(
-                dir,
-                "cpu.max",
-                &format!("{} {CPU_PERIOD_US}", cpu_quota(limits)),
-            )?;
+            dir::write(dir, "cpu.max", &format!("{} {CPU_PERIOD_US}", cpu_quota(limits)))?;
         }
         Ok(())
     }
@@ -213,13 +172,14 @@ impl Group {
 
     pub(super) fn counters(&self) -> Counters {
         let dir = self.dir.fd();
+        let stat = dir::read(dir, "cpu.stat").unwrap_or_default();
         Counters {
             oom_kills: dir::number(dir, "memory.events", "oom_kill").unwrap_or(0),
             pids_refused: dir::number(dir, "pids.events", "max").unwrap_or(0),
             memory_peak: dir::number(dir, "memory.peak", ""),
             processes_peak: dir::number(dir, "pids.peak", ""),
-            cpu_user_us: dir::number(dir, "cpu.stat", "user_usec"),
-            cpu_system_us: dir::number(dir, "cpu.stat", "system_usec"),
+            cpu_user_us: dir::keyed(&stat, "user_usec"),
+            cpu_system_us: dir::keyed(&stat, "system_usec"),
         }
     }
 
@@ -229,8 +189,5 @@ impl Group {
 }
 
 pub(super) fn open_meters(dir: BorrowedFd<'_>, wanted: &[(Meter, &str)]) -> Vec<(Meter, OwnedFd)> {
-    wanted
-        .iter()
-        .filter_map(|(meter, name)| Some((*meter, dir::open_file(dir, name, OFlags::RDONLY).ok()?)))
-        .collect()
+    wanted.iter().filter_map(|(meter, name)| Some((*meter, dir::open_file(dir, name, OFlags::RDONLY).ok()?))).collect()
 }

@@ -12,9 +12,7 @@ use crate::sys::seccomp::sock_filter;
 #[cfg(target_arch = "x86_64")]
 pub(crate) const AUDIT_ARCH: u32 = 0xc000_003e;
 #[cfg(not(target_arch = "x86_64"))]
-compile_error!(
-    "hotcell knows the system calls of x86_64 only: add a table to filter/syscalls.rs for this one"
-);
+compile_error!("hotcell knows the system calls of x86_64 only: add a table to filter/syscalls.rs for this one");
 
 /// Numbers from here on are the x32 ABI.
 const X32_BIT: u32 = 0x4000_0000;
@@ -60,10 +58,7 @@ pub(crate) struct Rule {
 
 impl Rule {
     pub(crate) fn plain(action: Action) -> Self {
-        Rule {
-            tests: Vec::new(),
-            otherwise: action,
-        }
+        Rule { tests: Vec::new(), otherwise: action }
     }
 }
 
@@ -117,10 +112,7 @@ fn tree(ranges: &[(u32, &Rule)]) -> Vec<sock_filter> {
     let (low, high) = ranges.split_at(ranges.len() / 2);
     let (left, right) = (tree(low), tree(high));
     // A conditional jump reaches 255 instructions, JA any number: so the far side is always behind a JA.
-    let mut code = vec![
-        insn(JGE, high[0].0, 0, 1),
-        insn(JA, left.len() as u32, 0, 0),
-    ];
+    let mut code = vec![insn(JGE, high[0].0, 0, 1), insn(JA, left.len() as u32, 0, 0)];
     code.extend(left);
     code.extend(right);
     code
@@ -134,11 +126,9 @@ fn leaf(rule: &Rule) -> Vec<sock_filter> {
         match test {
             Test::AnyBit(mask) => code.push(insn(JSET, *mask, 0, 1)),
             Test::Equal(value) => code.push(insn(JEQ, *value, 0, 1)),
-            Test::NotNull => code.extend([
-                insn(JSET, u32::MAX, 2, 0),
-                insn(LD_ABS, low + 4, 0, 0),
-                insn(JSET, u32::MAX, 0, 1),
-            ]),
+            Test::NotNull => {
+                code.extend([insn(JSET, u32::MAX, 2, 0), insn(LD_ABS, low + 4, 0, 0), insn(JSET, u32::MAX, 0, 1)])
+            }
         }
         code.push(ret(*action));
     }
@@ -184,18 +174,10 @@ mod tests {
 
     #[test]
     fn every_number_gets_its_rule_and_the_rest_enosys() {
-        let needs = super::super::Needs {
-            network: crate::Network::None,
-            count_clones: false,
-            handover_fd: 1024,
-        };
+        let needs = super::super::Needs { network: crate::Network::None, count_clones: false, handover_fd: 1024 };
         let rules = super::super::rules(needs);
         let program = compile(&rules);
-        assert!(
-            program.len() < 4096,
-            "the kernel takes 4096 instructions, this has {}",
-            program.len()
-        );
+        assert!(program.len() < 4096, "the kernel takes 4096 instructions, this has {}", program.len());
         for nr in 0..1000 {
             let got = run(&program, AUDIT_ARCH, nr, [0; 6]);
             let want = match rules.get(&nr) {
@@ -212,22 +194,10 @@ mod tests {
     #[test]
     fn foreign_abis_are_told() {
         let program = compile(&BTreeMap::from([(1, Rule::plain(Action::Allow))]));
-        assert_eq!(
-            run(&program, AUDIT_ARCH, 1, [0; 6]),
-            libc::SECCOMP_RET_ALLOW
-        );
-        assert_eq!(
-            run(&program, 0x4000_0003, 1, [0; 6]),
-            libc::SECCOMP_RET_USER_NOTIF
-        );
-        assert_eq!(
-            run(&program, AUDIT_ARCH, X32_BIT | 1, [0; 6]),
-            libc::SECCOMP_RET_USER_NOTIF
-        );
-        assert_eq!(
-            run(&program, AUDIT_ARCH, u32::MAX, [0; 6]),
-            libc::SECCOMP_RET_USER_NOTIF
-        );
+        assert_eq!(run(&program, AUDIT_ARCH, 1, [0; 6]), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(run(&program, 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
+        assert_eq!(run(&program, AUDIT_ARCH, X32_BIT | 1, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
+        assert_eq!(run(&program, AUDIT_ARCH, u32::MAX, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
     }
 
     #[test]
@@ -244,10 +214,7 @@ mod tests {
         let go = |args| run(&program, AUDIT_ARCH, 16, args);
         assert_eq!(go([0; 6]), libc::SECCOMP_RET_ALLOW);
         // The upper half of an ioctl number is ignored by the kernel, and so by us (CVE-2019-10063).
-        assert_eq!(
-            go([0, 0xdead_0000_5412, 0, 0, 0, 0]),
-            libc::SECCOMP_RET_USER_NOTIF
-        );
+        assert_eq!(go([0, 0xdead_0000_5412, 0, 0, 0, 0]), libc::SECCOMP_RET_USER_NOTIF);
         assert_eq!(go([0, 0, 2, 0, 0, 0]), libc::SECCOMP_RET_ERRNO | 1);
         assert_eq!(go([0, 0, 0, 1 << 40, 0, 0]), libc::SECCOMP_RET_ERRNO | 2);
         assert_eq!(go([0, 0, 0, 1, 0, 0]), libc::SECCOMP_RET_ERRNO | 2);

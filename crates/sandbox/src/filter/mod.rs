@@ -12,9 +12,27 @@ pub(crate) use rules::{Needs, rules};
 pub use syscalls::never_honest;
 pub(crate) use syscalls::{is_never_honest, name};
 
+use crate::spec::Network;
 use crate::sys::seccomp::sock_filter;
 
-/// The program for one cell.
-pub(crate) fn program(needs: Needs) -> Vec<sock_filter> {
-    bpf::compile(&rules(needs))
+/// A program, and whose needs it meets.
+pub(crate) struct Filter {
+    needs: Needs,
+    program: Vec<sock_filter>,
+}
+
+impl Filter {
+    pub(crate) fn new(needs: Needs) -> Filter {
+        Filter { needs, program: bpf::compile(&rules(needs)) }
+    }
+
+    /// For the default limits and no network.
+    pub(crate) fn usual(count_clones: bool) -> Filter {
+        Filter::new(Needs { network: Network::None, count_clones, handover_fd: 1024 })
+    }
+
+    /// This one, when it is what is needed.
+    pub(crate) fn program_for(&self, needs: Needs) -> std::borrow::Cow<'_, [sock_filter]> {
+        if self.needs == needs { (&self.program).into() } else { Filter::new(needs).program.into() }
+    }
 }

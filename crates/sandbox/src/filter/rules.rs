@@ -7,7 +7,7 @@ use super::syscalls::{ALLOWED, NEVER_HONEST, QUIET_MISSING, QUIET_REFUSED, WRITE
 use crate::Network;
 
 /// What differs between cells.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub(crate) network: Network,
     /// No cgroup counts processes here: tell us of each new one.
@@ -18,11 +18,8 @@ pub(crate) struct Needs {
 }
 
 /// Opening with any of these can change something.
-pub(crate) const OPEN_WRITES: u32 = (libc::O_WRONLY
-    | libc::O_RDWR
-    | libc::O_CREAT
-    | libc::O_TRUNC
-    | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
+pub(crate) const OPEN_WRITES: u32 =
+    (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY)) as u32;
 
 /// A new namespace of any kind.
 const CLONE_NAMESPACES: u32 = (libc::CLONE_NEWUSER
@@ -48,43 +45,26 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
         put(entry.nr, Rule::plain(Action::Notify));
     }
 
-    let notify_if = |arg, test| Rule {
-        tests: vec![(arg, test, Action::Notify)],
-        otherwise: Action::Allow,
-    };
+    let notify_if = |arg, test| Rule { tests: vec![(arg, test, Action::Notify)], otherwise: Action::Allow };
     put(libc::SYS_open, notify_if(1, Test::AnyBit(OPEN_WRITES)));
     put(libc::SYS_openat, notify_if(2, Test::AnyBit(OPEN_WRITES)));
     // Its flags are behind a pointer: always ask.
     put(libc::SYS_openat2, Rule::plain(Action::Notify));
 
-    let new_process = if needs.count_clones {
-        Action::Notify
-    } else {
-        Action::Allow
-    };
+    let new_process = if needs.count_clones { Action::Notify } else { Action::Allow };
     put(libc::SYS_fork, Rule::plain(new_process));
     put(libc::SYS_vfork, Rule::plain(new_process));
     put(
         libc::SYS_clone,
-        Rule {
-            tests: vec![(0, Test::AnyBit(CLONE_NAMESPACES), Action::Notify)],
-            otherwise: new_process,
-        },
+        Rule { tests: vec![(0, Test::AnyBit(CLONE_NAMESPACES), Action::Notify)], otherwise: new_process },
     );
 
     // The kernel compares the low 32 bits of an ioctl number only.
-    let ioctl = [
-        libc::TIOCSTI as u32,
-        libc::TIOCLINUX as u32,
-        libc::TIOCSETD as u32,
-    ];
+    let ioctl = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32, libc::TIOCSETD as u32];
     put(
         libc::SYS_ioctl,
         Rule {
-            tests: ioctl
-                .iter()
-                .map(|nr| (1, Test::Equal(*nr), Action::Notify))
-                .collect(),
+            tests: ioctl.iter().map(|nr| (1, Test::Equal(*nr), Action::Notify)).collect(),
             otherwise: Action::Allow,
         },
     );
@@ -93,10 +73,7 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     put(
         libc::SYS_fcntl,
         Rule {
-            tests: fcntl
-                .iter()
-                .map(|cmd| (1, Test::Equal(*cmd), Action::Errno(libc::EPERM as u16)))
-                .collect(),
+            tests: fcntl.iter().map(|cmd| (1, Test::Equal(*cmd), Action::Errno(libc::EPERM as u16))).collect(),
             otherwise: Action::Allow,
         },
     );
@@ -104,10 +81,7 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     put(
         libc::SYS_personality,
         Rule {
-            tests: vec![
-                (0, Test::Equal(0), Action::Allow),
-                (0, Test::Equal(u32::MAX), Action::Allow),
-            ],
+            tests: vec![(0, Test::Equal(0), Action::Allow), (0, Test::Equal(u32::MAX), Action::Allow)],
             otherwise: Action::Errno(libc::EPERM as u16),
         },
     );
@@ -125,38 +99,20 @@ fn network(needs: Needs, put: &mut impl FnMut(libc::c_long, Rule)) {
         Network::None | Network::Local => {}
         Network::Full => families.extend([allow(libc::AF_INET), allow(libc::AF_INET6)]),
     }
-    put(
-        libc::SYS_socket,
-        Rule {
-            tests: families,
-            otherwise: Action::Notify,
-        },
-    );
+    put(libc::SYS_socket, Rule { tests: families, otherwise: Action::Notify });
     put(
         libc::SYS_socketpair,
-        Rule {
-            tests: vec![allow(libc::AF_UNIX)],
-            otherwise: Action::Errno(libc::EAFNOSUPPORT as u16),
-        },
+        Rule { tests: vec![allow(libc::AF_UNIX)], otherwise: Action::Errno(libc::EAFNOSUPPORT as u16) },
     );
     let told = Rule::plain(Action::Notify);
-    let with_address = Rule {
-        tests: vec![(4, Test::NotNull, Action::Notify)],
-        otherwise: Action::Allow,
-    };
+    let with_address = Rule { tests: vec![(4, Test::NotNull, Action::Notify)], otherwise: Action::Allow };
     match needs.network {
         Network::None => {
             for nr in [libc::SYS_connect, libc::SYS_bind, libc::SYS_sendmmsg] {
                 put(nr, told.clone());
             }
             let handover = (0, Test::Equal(needs.handover_fd), Action::Allow);
-            put(
-                libc::SYS_sendmsg,
-                Rule {
-                    tests: vec![handover],
-                    otherwise: Action::Notify,
-                },
-            );
+            put(libc::SYS_sendmsg, Rule { tests: vec![handover], otherwise: Action::Notify });
             put(libc::SYS_sendto, with_address);
         }
         Network::Local => {

@@ -144,32 +144,18 @@ fn strip(name: &'static str) -> &'static str {
 
 /// The name of a number, or the number.
 pub(crate) fn name(nr: i32) -> String {
-    [
-        NEVER_HONEST,
-        WRITES,
-        BY_ARGUMENT,
-        ALLOWED,
-        QUIET_MISSING,
-        QUIET_REFUSED,
-    ]
-    .into_iter()
-    .flatten()
-    .find(|entry| entry.nr == c_long::from(nr))
-    .map_or_else(
-        || format!("syscall {nr}"),
-        |entry| strip(entry.name).to_owned(),
-    )
+    [NEVER_HONEST, WRITES, BY_ARGUMENT, ALLOWED, QUIET_MISSING, QUIET_REFUSED]
+        .into_iter()
+        .flatten()
+        .find(|entry| entry.nr == c_long::from(nr))
+        .map_or_else(|| format!("syscall {nr}"), |entry| strip(entry.name).to_owned())
 }
 
 pub(crate) fn is_never_honest(nr: i32) -> bool {
-    NEVER_HONEST
-        .iter()
-        .any(|entry| entry.nr == c_long::from(nr))
+    NEVER_HONEST.iter().any(|entry| entry.nr == c_long::from(nr))
 }
 
 /// Names and numbers of the calls of which each attempt is a violation.
 pub fn never_honest() -> impl Iterator<Item = (&'static str, i64)> {
-    NEVER_HONEST
-        .iter()
-        .map(|entry| (strip(entry.name), entry.nr))
+    NEVER_HONEST.iter().map(|entry| (strip(entry.name), entry.nr))
 }

@@ -18,26 +18,16 @@ impl Input {
             return Ok(Input::default());
         }
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        Ok(Input {
-            source,
-            pipe: Some(pipe),
-            pending: vec![],
-        })
+        Ok(Input { source, pipe: Some(pipe), pending: vec![] })
     }
 
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
-        if self.pending.is_empty() && self.pipe.is_some() {
-            self.source.as_ref().map(AsFd::as_fd)
-        } else {
-            None
-        }
+        if self.pending.is_empty() && self.pipe.is_some() { self.source.as_ref().map(AsFd::as_fd) } else { None }
     }
 
     /// The program's end: for writing when something waits, else only to learn that nobody reads.
     pub(super) fn sink(&self) -> Option<(BorrowedFd<'_>, bool)> {
-        self.pipe
-            .as_ref()
-            .map(|pipe| (pipe.as_fd(), !self.pending.is_empty()))
+        self.pipe.as_ref().map(|pipe| (pipe.as_fd(), !self.pending.is_empty()))
     }
 
     pub(super) fn read(&mut self, buf: &mut Vec<u8>) {

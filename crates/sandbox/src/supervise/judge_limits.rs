@@ -32,33 +32,17 @@ pub(super) type Breach = (Kind, Detail, &'static str);
 /// What the kernel's own counters say.
 pub(super) fn counted(oom_kills: u64, forks_refused: u64, limits: &Limits) -> Vec<Breach> {
     let breach = |kind, limit, observed, note: &str, evidence| {
-        let detail = Detail {
-            limit: Some(limit),
-            observed: Some(observed),
-            note: Some(note.into()),
-            ..Detail::default()
-        };
+        let detail =
+            Detail { limit: Some(limit), observed: Some(observed), note: Some(note.into()), ..Detail::default() };
         (kind, detail, evidence)
     };
     let mut breaches = vec![];
     if oom_kills > 0 {
-        breaches.push(breach(
-            Kind::Memory,
-            limits.memory,
-            oom_kills,
-            "oom kills",
-            "cgroup oom_kill count",
-        ));
+        breaches.push(breach(Kind::Memory, limits.memory, oom_kills, "oom kills", "cgroup oom_kill count"));
     }
     if forks_refused > 0 {
         let evidence = "cgroup pids.events max";
-        breaches.push(breach(
-            Kind::Processes,
-            limits.processes,
-            forks_refused,
-            "forks refused",
-            evidence,
-        ));
+        breaches.push(breach(Kind::Processes, limits.processes, forks_refused, "forks refused", evidence));
     }
     breaches
 }
@@ -98,29 +82,16 @@ impl Samples {
             breaches.push((Kind::Disk, detail, evidence));
         }
         breaches.extend(counted(meters.oom_kills(), meters.forks_refused(), limits));
-        let in_scratch = scratch
-            .and_then(|fd| files::usage(fd.as_fd()).ok())
-            .map_or(0, |u| u.bytes_used);
+        let in_scratch = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).map_or(0, |u| u.bytes_used);
         let (memory, cpu) = if meters.has_group() {
-            (
-                self.group_memory(meters, in_scratch, limits),
-                meters.cpu().unwrap_or_default(),
-            )
+            (self.group_memory(meters, in_scratch, limits), meters.cpu().unwrap_or_default())
         } else {
             self.census(meters, limits)
         };
         self.memory_peak = self.memory_peak.max(memory);
         if memory > limits.memory {
-            let detail = Detail {
-                limit: Some(limits.memory),
-                observed: Some(memory),
-                ..Detail::default()
-            };
-            let evidence = if meters.has_group() {
-                "cgroup memory, sampled"
-            } else {
-                "resident memory, sampled"
-            };
+            let detail = Detail { limit: Some(limits.memory), observed: Some(memory), ..Detail::default() };
+            let evidence = if meters.has_group() { "cgroup memory, sampled" } else { "resident memory, sampled" };
             breaches.push((Kind::Memory, detail, evidence));
         }
         let mut until_cpu = FARTHEST;
@@ -137,42 +108,24 @@ impl Samples {
             let processors = limits.milli_cpus.div_ceil(1000).max(1) as u32;
             until_cpu = (limit.saturating_sub(cpu)) / processors;
         }
-        let room = limits
-            .memory
-            .saturating_sub(memory)
-            .min(limits.scratch.saturating_sub(in_scratch).max(1 << 20));
+        let room = limits.memory.saturating_sub(memory).min(limits.scratch.saturating_sub(in_scratch).max(1 << 20));
         let until_full = Duration::from_millis(room / BYTES_PER_MS);
-        let farthest = if meters.has_group() {
-            FARTHEST
-        } else {
-            WITHOUT_GROUP
-        };
+        let farthest = if meters.has_group() { FARTHEST } else { WITHOUT_GROUP };
         self.next = Some(now + until_full.min(until_cpu).clamp(CLOSEST, farthest));
         breaches
     }
 
     /// What is neither scratch nor a cache that the kernel would give back.
     fn group_memory(&self, meters: &Meters, in_scratch: u64, limits: &Limits) -> u64 {
-        let charged = meters
-            .memory_charged()
-            .unwrap_or(0)
-            .saturating_sub(in_scratch);
-        if charged > limits.memory {
-            charged.saturating_sub(meters.memory_reclaimable())
-        } else {
-            charged
-        }
+        let charged = meters.memory_charged().unwrap_or(0).saturating_sub(in_scratch);
+        if charged > limits.memory { charged.saturating_sub(meters.memory_reclaimable()) } else { charged }
     }
 
     fn census(&mut self, meters: &Meters, limits: &Limits) -> (u64, Duration) {
         let census = meters.census();
         self.counted(census.tasks);
         // Forks share pages, and a sum counts them for each: look closely before accusing.
-        let memory = if census.anonymous > limits.memory {
-            meters.anonymous_exact()
-        } else {
-            census.anonymous
-        };
+        let memory = if census.anonymous > limits.memory { meters.anonymous_exact() } else { census.anonymous };
         (memory, census.cpu)
     }
 
@@ -197,30 +150,19 @@ impl Samples {
     }
 
     /// A scratch in which nothing is free any more.
-    pub(super) fn disk(
-        &mut self,
-        scratch: Option<&OwnedFd>,
-        limits: &Limits,
-    ) -> Option<(Detail, &'static str)> {
+    pub(super) fn disk(&mut self, scratch: Option<&OwnedFd>, limits: &Limits) -> Option<(Detail, &'static str)> {
         if limits.scratch == 0 {
             return None;
         }
         let used = files::usage(scratch?.as_fd()).ok()?;
         self.scratch_peak = self.scratch_peak.max(used.bytes_used);
         if used.bytes_free == 0 {
-            let detail = Detail {
-                limit: Some(limits.scratch),
-                observed: Some(used.bytes_used),
-                ..Detail::default()
-            };
+            let detail = Detail { limit: Some(limits.scratch), observed: Some(used.bytes_used), ..Detail::default() };
             return Some((detail, "scratch is full"));
         }
         if used.inodes_free == 0 {
-            let detail = Detail {
-                limit: Some(limits.scratch_inodes),
-                observed: Some(used.inodes_used),
-                ..Detail::default()
-            };
+            let detail =
+                Detail { limit: Some(limits.scratch_inodes), observed: Some(used.inodes_used), ..Detail::default() };
             return Some((detail, "scratch has no inode left"));
         }
         None

@@ -37,14 +37,11 @@ impl Meters {
         if key.is_empty() {
             return text.trim().parse().ok();
         }
-        text.lines()
-            .find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
+        text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.parse().ok())
     }
 
     pub(super) fn has_group(&self) -> bool {
-        self.group
-            .iter()
-            .any(|(meter, _)| *meter == Meter::MemoryCurrent)
+        self.group.iter().any(|(meter, _)| *meter == Meter::MemoryCurrent)
     }
 
     pub(super) fn memory_charged(&self) -> Option<u64> {
@@ -53,10 +50,7 @@ impl Meters {
 
     /// Page cache that the kernel would take back rather than kill for.
     pub(super) fn memory_reclaimable(&self) -> u64 {
-        ["active_file", "inactive_file"]
-            .iter()
-            .filter_map(|key| self.keyed(Meter::MemoryStat, key))
-            .sum()
+        ["active_file", "inactive_file"].iter().filter_map(|key| self.keyed(Meter::MemoryStat, key)).sum()
     }
 
     pub(super) fn oom_kills(&self) -> u64 {
@@ -94,8 +88,7 @@ impl Meters {
             if let Some(statm) = small(proc, &format!("{pid}/statm"), &mut buf) {
                 let mut fields = statm.split(' ').map(|f| f.parse::<u64>().unwrap_or(0));
                 let (resident, shared) = (fields.nth(1).unwrap_or(0), fields.next().unwrap_or(0));
-                sum.anonymous +=
-                    resident.saturating_sub(shared) * crate::sys::files::page_size() as u64;
+                sum.anonymous += resident.saturating_sub(shared) * crate::sys::files::page_size() as u64;
             }
         });
         sum
@@ -109,13 +102,7 @@ impl Meters {
             let rollup = small(proc, &format!("{pid}/smaps_rollup"), &mut buf).unwrap_or_default();
             sum += rollup
                 .lines()
-                .find_map(|l| {
-                    l.strip_prefix("Pss_Anon:")?
-                        .trim()
-                        .strip_suffix(" kB")?
-                        .parse::<u64>()
-                        .ok()
-                })
+                .find_map(|l| l.strip_prefix("Pss_Anon:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
                 .unwrap_or(0)
                 * 1024;
         });
@@ -129,12 +116,7 @@ impl Meters {
             return;
         };
         for entry in dir.flatten() {
-            if let Some(pid) = entry
-                .file_name()
-                .to_str()
-                .ok()
-                .and_then(|name| name.parse().ok())
-            {
+            if let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
                 look(proc.as_fd(), pid);
             }
         }
@@ -143,8 +125,7 @@ impl Meters {
 
 /// Lossy: a process can give itself any bytes for a name, and must not get out of the count by that.
 fn small(proc: BorrowedFd<'_>, name: &str, buf: &mut [u8]) -> Option<String> {
-    let fd =
-        rustix::fs::openat(proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let fd = rustix::fs::openat(proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let n = rustix::io::read(&fd, &mut *buf).ok()?;
     Some(String::from_utf8_lossy(&buf[..n]).into_owned())
 }

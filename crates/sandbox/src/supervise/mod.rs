@@ -18,9 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
-use crate::report::{
-    Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Scratch, Timings, Usage, Violation,
-};
+use crate::launcher::Process;
+use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Scratch, Timings, Usage, Violation};
 use crate::spec::{OnViolation, Spec, Streams};
 use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket;
@@ -35,40 +34,17 @@ use output::Stream;
 const SET_UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Asks `launcher` for a cell and stays with it to the end.
-pub(crate) fn run(
-    launcher: BorrowedFd<'_>,
-    spec: &Spec,
-    streams: Streams<'_>,
-) -> Result<Report, SandboxError> {
+pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
     let io = |what| move |source| SandboxError::Io { what, source };
     let asked = Instant::now();
     let plan = Plan::write(spec).map_err(io("write the plan"))?;
     let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
     let (cell, cell_theirs) = socket::pair().map_err(io("make a socket"))?;
-    let pipe = || {
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .map_err(|e| io("make a pipe")(e.into()))
-    };
-    let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) =
-        (pipe()?, pipe()?, pipe()?);
-    let fds = [
-        &run_theirs,
-        &cell_theirs,
-        &plan,
-        &stdin_theirs,
-        &stdout_theirs,
-        &stderr_theirs,
-    ]
-    .map(AsFd::as_fd);
-    socket::send(launcher, b"r", &fds).map_err(|_| SandboxError::LauncherDied)?;
-    drop((
-        run_theirs,
-        cell_theirs,
-        plan,
-        stdin_theirs,
-        stdout_theirs,
-        stderr_theirs,
-    ));
+    let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
+    let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
+    let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs].map(AsFd::as_fd);
+    launcher.ask(&fds).map_err(|_| SandboxError::LauncherDied)?;
+    drop((run_theirs, cell_theirs, plan, stdin_theirs, stdout_theirs, stderr_theirs));
 
     let limit = spec.limits.output;
     let state = State {
@@ -78,16 +54,11 @@ pub(crate) fn run(
         cell: Some(cell),
         listener: None,
         input: Input::new(streams.stdin, stdin).map_err(io("prepare the input"))?,
-        stdout: Stream::new(stdout, streams.stdout, streams.keep, limit)
-            .map_err(io("prepare stdout"))?,
-        stderr: Stream::new(stderr, streams.stderr, streams.keep, limit)
-            .map_err(io("prepare stderr"))?,
+        stdout: Stream::new(stdout, streams.stdout, streams.keep, limit).map_err(io("prepare stdout"))?,
+        stderr: Stream::new(stderr, streams.stderr, streams.keep, limit).map_err(io("prepare stderr"))?,
         witness: None,
         scratch: None,
-        meters: Meters {
-            group: vec![],
-            proc: None,
-        },
+        meters: Meters { group: vec![], proc: None },
         samples: Samples::default(),
         asked,
         started: None,
@@ -172,64 +143,33 @@ impl State<'_> {
                 fds.push(PollFd::from_borrowed_fd(fd, flags));
             }
         };
-        watch(
-            Event::Launcher,
-            self.gone.is_none().then(|| self.run.as_fd()),
-            PollFlags::IN,
-        );
-        watch(
-            Event::Cell,
-            self.cell.as_ref().map(AsFd::as_fd),
-            PollFlags::IN,
-        );
-        watch(
-            Event::Notification,
-            self.listener.as_ref().map(AsFd::as_fd),
-            PollFlags::IN,
-        );
+        watch(Event::Launcher, self.gone.is_none().then(|| self.run.as_fd()), PollFlags::IN);
+        watch(Event::Cell, self.cell.as_ref().map(AsFd::as_fd), PollFlags::IN);
+        watch(Event::Notification, self.listener.as_ref().map(AsFd::as_fd), PollFlags::IN);
         watch(Event::Stdout, self.stdout.source(), PollFlags::IN);
         watch(Event::Stderr, self.stderr.source(), PollFlags::IN);
         watch(Event::StdoutSink, self.stdout.sink(), PollFlags::OUT);
         watch(Event::StderrSink, self.stderr.sink(), PollFlags::OUT);
         watch(Event::StdinSource, self.input.source(), PollFlags::IN);
         if let Some((pipe, pending)) = self.input.sink() {
-            let flags = if pending {
-                PollFlags::OUT
-            } else {
-                PollFlags::empty()
-            };
+            let flags = if pending { PollFlags::OUT } else { PollFlags::empty() };
             watch(Event::StdinPipe, Some(pipe), flags);
         }
         watch(Event::Cancel, self.cancel.map(|c| c.as_fd()), PollFlags::IN);
         let timeout = self.next_deadline().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: left.subsec_nanos().into(),
-            }
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() }
         });
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => {
-                return Err(SandboxError::Io {
-                    what: "wait for the cell",
-                    source: e.into(),
-                });
+                return Err(SandboxError::Io { what: "wait for the cell", source: e.into() });
             }
         }
-        Ok(events
-            .into_iter()
-            .zip(fds.iter().map(PollFd::revents))
-            .filter(|(_, r)| !r.is_empty())
-            .collect())
+        Ok(events.into_iter().zip(fds.iter().map(PollFd::revents)).filter(|(_, r)| !r.is_empty()).collect())
     }
 
-    fn serve(
-        &mut self,
-        event: Event,
-        flags: PollFlags,
-        buf: &mut Vec<u8>,
-    ) -> Result<(), SandboxError> {
+    fn serve(&mut self, event: Event, flags: PollFlags, buf: &mut Vec<u8>) -> Result<(), SandboxError> {
         match event {
             Event::Launcher => self.hear_launcher()?,
             Event::Cell => self.hear_cell(),
@@ -254,14 +194,7 @@ impl State<'_> {
             return Err(SandboxError::LauncherDied);
         };
         match message {
-            FromLauncher::Launched {
-                meters,
-                enforced,
-                degraded,
-                cgroup_ns,
-                clone_ns,
-                ..
-            } => {
+            FromLauncher::Launched { meters, enforced, degraded, cgroup_ns, clone_ns, .. } => {
                 self.meters.group = meters.into_iter().zip(fds).collect();
                 (self.enforced, self.degraded) = (enforced, degraded);
                 self.timings.cgroup = Duration::from_nanos(cgroup_ns);
@@ -304,16 +237,10 @@ impl State<'_> {
         match message {
             FromCell::Built { mounts_ns } => {
                 self.timings.mounts = Duration::from_nanos(mounts_ns);
-                if let (Some(scratch), Some(root), Some(proc)) =
-                    (fds.next(), fds.next(), fds.next())
-                {
+                if let (Some(scratch), Some(root), Some(proc)) = (fds.next(), fds.next(), fds.next()) {
                     let device = rustix::fs::fstat(&scratch).ok().map(|stat| stat.st_dev);
                     let device = device.filter(|_| self.spec.limits.scratch > 0);
-                    self.witness = Some(Witness {
-                        root,
-                        scratch: device,
-                        network: self.spec.network,
-                    });
+                    self.witness = Some(Witness { root, scratch: device, network: self.spec.network });
                     self.scratch = Some(scratch);
                     self.meters.proc = Some(proc);
                 }
@@ -362,11 +289,7 @@ impl State<'_> {
         let answer = match seen {
             Seen::Nothing(answer) => answer,
             Seen::NewTask => self.count_task(call.pid),
-            Seen::Attempt {
-                kind,
-                detail,
-                answer,
-            } => {
+            Seen::Attempt { kind, detail, answer } => {
                 self.record(kind, detail, "seccomp notification");
                 answer
             }
@@ -382,12 +305,7 @@ impl State<'_> {
         let Some(refused_at) = self.samples.new_task(&self.meters, limit) else {
             return Answer::Continue;
         };
-        let detail = Detail {
-            limit: Some(limit),
-            observed: Some(refused_at),
-            pid: Some(pid),
-            ..Detail::default()
-        };
+        let detail = Detail { limit: Some(limit), observed: Some(refused_at), pid: Some(pid), ..Detail::default() };
         self.record_once(Kind::Processes, detail, "counted clones");
         Answer::Errno(libc::EAGAIN)
     }
@@ -399,12 +317,7 @@ impl State<'_> {
     /// Puts an attempt on record; under `kill`, it is the last.
     fn record(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
         if self.violations.len() < MAX_VIOLATIONS {
-            self.violations.push(Violation {
-                kind,
-                at: self.at(),
-                detail,
-                evidence,
-            });
+            self.violations.push(Violation { kind, at: self.at(), detail, evidence });
         } else {
             self.violations_dropped += 1;
         }
@@ -415,11 +328,7 @@ impl State<'_> {
 
     /// A limit is met once, however long the program stays there.
     fn record_once(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
-        if !self
-            .violations
-            .iter()
-            .any(|v| v.kind == kind && v.evidence == evidence)
-        {
+        if !self.violations.iter().any(|v| v.kind == kind && v.evidence == evidence) {
             self.record(kind, detail, evidence);
         }
     }
@@ -464,10 +373,7 @@ impl State<'_> {
         if self.killed.is_none() && self.ended.is_none() {
             match self.started {
                 Some(started) if now.duration_since(started) >= self.spec.limits.wall => {
-                    let detail = Detail {
-                        limit: Some(self.spec.limits.wall.as_millis() as u64),
-                        ..Detail::default()
-                    };
+                    let detail = Detail { limit: Some(self.spec.limits.wall.as_millis() as u64), ..Detail::default() };
                     self.killed = Some(Kill::WallTime);
                     self.record(Kind::Timeout, detail, "wall clock");
                     self.terminate();
@@ -490,9 +396,7 @@ impl State<'_> {
     }
 
     fn sample(&mut self, now: Instant) {
-        let breaches =
-            self.samples
-                .take(now, &self.meters, self.scratch.as_ref(), &self.spec.limits);
+        let breaches = self.samples.take(now, &self.meters, self.scratch.as_ref(), &self.spec.limits);
         for (kind, detail, evidence) in breaches {
             let kill = match kind {
                 Kind::Timeout => Some(Kill::CpuTime),
@@ -503,11 +407,7 @@ impl State<'_> {
             if let (Some(kill), None) = (kill, self.killed) {
                 self.killed = Some(kill);
                 self.record_once(kind, detail, evidence);
-                if kill == Kill::CpuTime {
-                    self.terminate()
-                } else {
-                    self.kill_cell()
-                }
+                if kill == Kill::CpuTime { self.terminate() } else { self.kill_cell() }
             } else {
                 self.record_once(kind, detail, evidence);
             }
@@ -559,9 +459,7 @@ impl State<'_> {
             // Killed before it began: by the caller, or by the memory limit, which the set-up counts against too.
             return match self.killed {
                 Some(Kill::Cancelled { signal }) => Err(SandboxError::Cancelled { signal }),
-                _ => Err(SandboxError::DiedInSetUp {
-                    oom_kills: self.gone.map_or(0, |c| c.oom_kills),
-                }),
+                _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
             };
         };
         self.judge_counters(&counters);
@@ -584,10 +482,7 @@ impl State<'_> {
                     .memory_peak
                     .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
                 // The cell's init is in the group and no process of the program's.
-                processes_peak: counters
-                    .processes_peak
-                    .map(|n| n.saturating_sub(1))
-                    .or(peak),
+                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).or(peak),
                 scratch: self.samples.scratch_peak(),
                 read_bytes: self.rusage.read_bytes,
                 write_bytes: self.rusage.write_bytes,
@@ -610,10 +505,7 @@ impl State<'_> {
             self.record_once(Kind::Disk, detail, evidence);
         }
         if self.end == Some(End::Signaled(libc::SIGXFSZ)) {
-            let detail = Detail {
-                limit: Some(self.spec.limits.file_size),
-                ..Detail::default()
-            };
+            let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
             self.record_once(Kind::Disk, detail, "SIGXFSZ");
         }
         for (kind, detail, evidence) in

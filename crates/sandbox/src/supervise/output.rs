@@ -21,12 +21,7 @@ struct Keep {
 
 impl Keep {
     fn new(budget: usize) -> Keep {
-        Keep {
-            head: vec![],
-            head_cap: budget.div_ceil(2),
-            tail: VecDeque::new(),
-            tail_cap: budget / 2,
-        }
+        Keep { head: vec![], head_cap: budget.div_ceil(2), tail: VecDeque::new(), tail_cap: budget / 2 }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -89,39 +84,19 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(
-        pipe: OwnedFd,
-        sink: Option<BorrowedFd<'_>>,
-        keep: usize,
-        limit: u64,
-    ) -> io::Result<Stream> {
+    pub(super) fn new(pipe: OwnedFd, sink: Option<BorrowedFd<'_>>, keep: usize, limit: u64) -> io::Result<Stream> {
         let sink = sink.map(Sink::open).transpose()?;
-        Ok(Stream {
-            pipe: Some(pipe),
-            sink,
-            pending: vec![],
-            keep: Keep::new(keep),
-            total: 0,
-            limit,
-        })
+        Ok(Stream { pipe: Some(pipe), sink, pending: vec![], keep: Keep::new(keep), total: 0, limit })
     }
 
     /// The program's end, when there is room for what it says.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
-        if self.pending.is_empty() {
-            self.pipe.as_ref().map(AsFd::as_fd)
-        } else {
-            None
-        }
+        if self.pending.is_empty() { self.pipe.as_ref().map(AsFd::as_fd) } else { None }
     }
 
     /// The caller's end, when something waits for it.
     pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
-        if self.pending.is_empty() {
-            None
-        } else {
-            self.sink.as_ref().map(Sink::fd)
-        }
+        if self.pending.is_empty() { None } else { self.sink.as_ref().map(Sink::fd) }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -163,11 +138,7 @@ impl Stream {
         let Some(sink) = &self.sink else { return };
         match sink.write(&self.pending) {
             Ok(n) => drop(self.pending.drain(..n)),
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) => {}
+            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(_) => {
                 self.pending.clear();
                 self.sink = None;
@@ -183,11 +154,7 @@ impl Stream {
     }
 
     pub(super) fn finish(self) -> Output {
-        Output {
-            head: self.keep.head,
-            tail: self.keep.tail.into(),
-            total: self.total,
-        }
+        Output { head: self.keep.head, tail: self.keep.tail.into(), total: self.total }
     }
 }
 
@@ -210,10 +177,7 @@ mod tests {
     #[test]
     fn over_it_both_ends_are() {
         assert_eq!(kept(4, &[b"abcdefgh"]), (b"ab".to_vec(), b"gh".to_vec()));
-        assert_eq!(
-            kept(5, &[b"a", b"bcdefgh", b"i"]),
-            (b"abc".to_vec(), b"hi".to_vec())
-        );
+        assert_eq!(kept(5, &[b"a", b"bcdefgh", b"i"]), (b"abc".to_vec(), b"hi".to_vec()));
         assert_eq!(kept(0, &[b"abc"]), (vec![], vec![]));
     }
 }

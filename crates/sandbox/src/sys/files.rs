@@ -29,9 +29,7 @@ pub(crate) fn open_beneath(
     how.mode = u64::from(mode);
     how.resolve = match resolve {
         Resolve::InRoot => libc::RESOLVE_IN_ROOT | libc::RESOLVE_NO_MAGICLINKS,
-        Resolve::BeneathNoLinks => {
-            libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_NO_SYMLINKS
-        }
+        Resolve::BeneathNoLinks => libc::RESOLVE_BENEATH | libc::RESOLVE_NO_MAGICLINKS | libc::RESOLVE_NO_SYMLINKS,
     };
     // SAFETY: `path` is NUL-terminated, `how` is a live struct of the size given.
     owned(unsafe {
@@ -71,22 +69,12 @@ pub(crate) fn usage(fd: BorrowedFd<'_>) -> io::Result<Usage> {
 }
 
 /// Copies `len` bytes at `offset` of `from` to the position of `to`, inside the kernel.
-pub(crate) fn copy(
-    from: BorrowedFd<'_>,
-    mut offset: i64,
-    to: BorrowedFd<'_>,
-    len: u64,
-) -> io::Result<()> {
+pub(crate) fn copy(from: BorrowedFd<'_>, mut offset: i64, to: BorrowedFd<'_>, len: u64) -> io::Result<()> {
     let end = offset + len as i64;
     while offset < end {
         // SAFETY: both fds are borrowed for the call and `offset` is a live i64.
         let n = check(unsafe {
-            libc::sendfile(
-                to.as_raw_fd(),
-                from.as_raw_fd(),
-                &mut offset,
-                (end - offset) as usize,
-            ) as libc::c_long
+            libc::sendfile(to.as_raw_fd(), from.as_raw_fd(), &mut offset, (end - offset) as usize) as libc::c_long
         })?;
         if n == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

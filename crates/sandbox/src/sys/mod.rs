@@ -16,11 +16,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Turns the C convention (-1 and errno) into a `Result`.
 fn check(ret: libc::c_long) -> io::Result<libc::c_long> {
-    if ret < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(ret)
-    }
+    if ret < 0 { Err(io::Error::last_os_error()) } else { Ok(ret) }
 }
 
 /// Takes ownership of an fd that a system call just returned.

@@ -18,8 +18,7 @@ const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
 
 /// A detached copy of the mount at `path` below `dir`, with everything mounted under it when `recursive`.
 pub(crate) fn clone_tree(dir: BorrowedFd<'_>, path: &CStr, recursive: bool) -> io::Result<OwnedFd> {
-    let mut flags =
-        OPEN_TREE_CLONE | libc::O_CLOEXEC as libc::c_uint | libc::AT_EMPTY_PATH as libc::c_uint;
+    let mut flags = OPEN_TREE_CLONE | libc::O_CLOEXEC as libc::c_uint | libc::AT_EMPTY_PATH as libc::c_uint;
     if recursive {
         flags |= libc::AT_RECURSIVE as libc::c_uint;
     }
@@ -29,12 +28,7 @@ pub(crate) fn clone_tree(dir: BorrowedFd<'_>, path: &CStr, recursive: bool) -> i
 
 /// Sets attributes on a mount; with `recursive`, on everything below it too.
 pub(crate) fn set_attr(mount: BorrowedFd<'_>, set: u64, recursive: bool) -> io::Result<()> {
-    let attr = libc::mount_attr {
-        attr_set: set,
-        attr_clr: 0,
-        propagation: 0,
-        userns_fd: 0,
-    };
+    let attr = libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
     let mut flags = libc::AT_EMPTY_PATH;
     if recursive {
         flags |= libc::AT_RECURSIVE;
@@ -70,24 +64,10 @@ pub(crate) fn attach(tree: BorrowedFd<'_>, dir: BorrowedFd<'_>, path: &CStr) -> 
 }
 
 /// A new file system of type `kind` at `target`.
-pub(crate) fn mount_new(
-    kind: &CStr,
-    target: &CStr,
-    flags: libc::c_ulong,
-    options: &CStr,
-) -> io::Result<()> {
+pub(crate) fn mount_new(kind: &CStr, target: &CStr, flags: libc::c_ulong, options: &CStr) -> io::Result<()> {
     // SAFETY: all four strings are NUL-terminated and outlive the call.
     check(
-        unsafe {
-            libc::mount(
-                kind.as_ptr(),
-                target.as_ptr(),
-                kind.as_ptr(),
-                flags,
-                options.as_ptr().cast(),
-            )
-        }
-        .into(),
+        unsafe { libc::mount(kind.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, options.as_ptr().cast()) }.into(),
     )?;
     Ok(())
 }
@@ -95,27 +75,14 @@ pub(crate) fn mount_new(
 /// `from` again at `to`.
 pub(crate) fn bind(from: &CStr, to: &CStr) -> io::Result<()> {
     // SAFETY: both strings are NUL-terminated; a bind reads no type and no data.
-    check(
-        unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null(), libc::MS_BIND, null()) }.into(),
-    )?;
+    check(unsafe { libc::mount(from.as_ptr(), to.as_ptr(), null(), libc::MS_BIND, null()) }.into())?;
     Ok(())
 }
 
 /// No mount event leaves or enters this namespace.
 pub(crate) fn make_private() -> io::Result<()> {
     // SAFETY: "/" is a static string; a propagation change reads no other pointer.
-    check(
-        unsafe {
-            libc::mount(
-                null(),
-                c"/".as_ptr(),
-                null(),
-                libc::MS_REC | libc::MS_PRIVATE,
-                null(),
-            )
-        }
-        .into(),
-    )?;
+    check(unsafe { libc::mount(null(), c"/".as_ptr(), null(), libc::MS_REC | libc::MS_PRIVATE, null()) }.into())?;
     Ok(())
 }
 

@@ -22,10 +22,7 @@ pub(crate) enum Side<T> {
 /// A child in the namespaces of `flags`, in the v2 cgroup of `cgroup` from its first instruction.
 ///
 /// The caller must be single-threaded, so that the child may allocate and take locks.
-pub(crate) fn clone(
-    flags: i32,
-    cgroup: Option<BorrowedFd<'_>>,
-) -> io::Result<Side<(Pid, OwnedFd)>> {
+pub(crate) fn clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Side<(Pid, OwnedFd)>> {
     let mut pidfd: RawFd = -1;
     // SAFETY: an all-zero clone_args is valid; without CLONE_VM the child gets its own copy of everything,
     // and the only pointer handed over is to `pidfd`, which outlives the call.
@@ -38,11 +35,7 @@ pub(crate) fn clone(
             args.flags |= CLONE_INTO_CGROUP;
             args.cgroup = group.as_raw_fd() as u64;
         }
-        libc::syscall(
-            libc::SYS_clone3,
-            &mut args as *mut libc::clone_args,
-            size_of::<libc::clone_args>(),
-        )
+        libc::syscall(libc::SYS_clone3, &mut args as *mut libc::clone_args, size_of::<libc::clone_args>())
     })?;
     if pid == 0 {
         return Ok(Side::Child);
@@ -59,9 +52,48 @@ pub(crate) fn fork() -> io::Result<Side<Pid>> {
     }
 }
 
+/// A child that shares our memory, on a stack of its own, until it execs or exits; we stand still as long (vfork).
+/// Copying the memory of even a small process costs more than all that the child does before exec.
+///
+/// The caller must be single-threaded. What the child allocates and does not free stays with us.
+pub(crate) fn spawn(child: &mut dyn FnMut()) -> io::Result<Pid> {
+    extern "C" fn enter(arg: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `arg` points to the closure reference below, which outlives the child's use of it: the parent does
+        // not run before the child has left this memory.
+        let child = unsafe { &mut *arg.cast::<&mut dyn FnMut()>() };
+        child();
+        exit_now(127)
+    }
+    const STACK: usize = 256 * 1024;
+    let mut stack: Vec<u128> = Vec::with_capacity(STACK / size_of::<u128>());
+    let mut child = child;
+    // SAFETY: the top is the aligned end of an allocation that outlives the call; CLONE_VFORK holds this thread until
+    // the child has a memory of its own or is gone, so that nothing here is used by two at a time.
+    let pid = check(unsafe {
+        let top = stack.as_mut_ptr().byte_add(STACK);
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        libc::clone(enter, top.cast(), flags, (&raw mut child).cast()).into()
+    })?;
+    Ok(pid as Pid)
+}
+
 pub(crate) fn unshare(flags: i32) -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::unshare(flags) }.into())?;
+    Ok(())
+}
+
+/// A new network namespace for the calling thread alone, by its fd. `proc` is a directory of the host's proc.
+pub(crate) fn new_network(proc: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    unshare(libc::CLONE_NEWNET)?;
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+    // SAFETY: the path is static and NUL-terminated, the fd is borrowed for the call.
+    owned(unsafe { libc::openat(proc.as_raw_fd(), c"thread-self/ns/net".as_ptr(), flags) }.into())
+}
+
+pub(crate) fn enter_network(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes no pointers.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }.into())?;
     Ok(())
 }
 
@@ -82,11 +114,7 @@ impl CArray {
     }
 
     fn pointers(&self) -> Vec<*const libc::c_char> {
-        self.strings
-            .iter()
-            .map(|s| s.as_ptr())
-            .chain([std::ptr::null()])
-            .collect()
+        self.strings.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
     }
 }
 
@@ -104,11 +132,7 @@ pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<(
     // thread only, which is the only one.
     unsafe {
         if drop_groups {
-            check(libc::syscall(
-                libc::SYS_setgroups,
-                0,
-                std::ptr::null::<libc::gid_t>(),
-            ))?;
+            check(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()))?;
         }
         check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
         check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
@@ -124,18 +148,7 @@ pub(crate) fn setsid() -> io::Result<()> {
 
 fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<libc::c_long> {
     // SAFETY: only options that take plain integers are passed in this module.
-    check(
-        unsafe {
-            libc::prctl(
-                option,
-                value,
-                0 as libc::c_ulong,
-                0 as libc::c_ulong,
-                0 as libc::c_ulong,
-            )
-        }
-        .into(),
-    )
+    check(unsafe { libc::prctl(option, value, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong) }.into())
 }
 
 /// No /proc/PID/{exe,fd,environ,mem,...} for others of the same user, no core file.
@@ -178,31 +191,18 @@ pub(crate) fn drop_capabilities() -> io::Result<()> {
     let mut left = none;
     // SAFETY: header and data are live structs of the layout that version 3 prescribes.
     unsafe {
-        check(
-            libc::prctl(
-                libc::PR_CAP_AMBIENT,
-                libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong,
-                0,
-                0,
-                0,
-            )
-            .into(),
-        )?;
+        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0, 0, 0).into())?;
         for cap in 0..=CAP_LAST_POSSIBLE {
             // EINVAL: past the last capability of this kernel.
             if prctl(libc::PR_CAPBSET_DROP, cap).is_err() {
                 break;
             }
         }
-        let header = CapHeader {
-            version: CAPABILITY_VERSION_3,
-            pid: 0,
-        };
+        let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
         check(libc::syscall(libc::SYS_capset, &header, none.as_ptr()))?;
         check(libc::syscall(libc::SYS_capget, &header, left.as_mut_ptr()))?;
     }
-    let bounding =
-        (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
+    let bounding = (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
     if left != none || bounding {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
@@ -216,10 +216,7 @@ pub(crate) fn limit(resource: libc::__rlimit_resource_t, value: u64) -> io::Resu
         let mut now: libc::rlimit = std::mem::zeroed();
         check(libc::getrlimit(resource, &mut now).into())?;
         let value = value.min(now.rlim_max);
-        let new = libc::rlimit {
-            rlim_cur: value,
-            rlim_max: value,
-        };
+        let new = libc::rlimit { rlim_cur: value, rlim_max: value };
         check(libc::setrlimit(resource, &new).into())?;
     }
     Ok(())
@@ -254,14 +251,7 @@ pub(crate) fn duplicate_above(fd: BorrowedFd<'_>, from: RawFd) -> io::Result<Own
 /// about to forget everything its parent had.
 pub(crate) fn close_from(from: RawFd) -> io::Result<()> {
     // SAFETY: takes no pointers; the caller is a fresh child which uses none of the fds above.
-    check(unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            from as libc::c_uint,
-            libc::c_uint::MAX,
-            0,
-        )
-    })?;
+    check(unsafe { libc::syscall(libc::SYS_close_range, from as libc::c_uint, libc::c_uint::MAX, 0) })?;
     Ok(())
 }
 
@@ -294,13 +284,7 @@ pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
 pub(crate) fn pidfd_signal(pidfd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
     // SAFETY: a null siginfo is allowed.
     check(unsafe {
-        libc::syscall(
-            libc::SYS_pidfd_send_signal,
-            pidfd.as_raw_fd(),
-            signal,
-            std::ptr::null::<libc::siginfo_t>(),
-            0,
-        )
+        libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, std::ptr::null::<libc::siginfo_t>(), 0)
     })?;
     Ok(())
 }
@@ -391,11 +375,7 @@ pub(crate) fn wait_for(pid: Pid) {
 pub(crate) fn new_session_keyring() -> io::Result<()> {
     // SAFETY: a null name asks for an anonymous keyring.
     let made = check(unsafe {
-        libc::syscall(
-            libc::SYS_keyctl,
-            1, /* KEYCTL_JOIN_SESSION_KEYRING */
-            0 as libc::c_ulong,
-        )
+        libc::syscall(libc::SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, 0 as libc::c_ulong)
     });
     match made {
         // A kernel without keys has none to leak.

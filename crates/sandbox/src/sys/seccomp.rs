@@ -23,19 +23,11 @@ const RESP_FLAG_CONTINUE: u32 = 1;
 /// Installs `program` on the calling thread, which must be the only one and have NO_NEW_PRIVS, and returns the
 /// fd on which its notifications arrive.
 pub(crate) fn install(program: &[sock_filter]) -> io::Result<OwnedFd> {
-    let prog = libc::sock_fprog {
-        len: program.len() as u16,
-        filter: program.as_ptr() as *mut sock_filter,
-    };
+    let prog = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr() as *mut sock_filter };
     let load = |flags: libc::c_ulong| {
         // SAFETY: `prog` points to a live slice of the length given; the kernel copies it.
         owned(unsafe {
-            libc::syscall(
-                libc::SYS_seccomp,
-                SECCOMP_SET_MODE_FILTER,
-                flags,
-                &prog as *const libc::sock_fprog,
-            )
+            libc::syscall(libc::SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog as *const libc::sock_fprog)
         })
     };
     match load(FLAG_NEW_LISTENER | FLAG_WAIT_KILLABLE) {
@@ -79,30 +71,14 @@ pub(crate) fn receive(listener: BorrowedFd<'_>) -> io::Result<Option<Notificatio
         }
         n
     };
-    Ok(Some(Notification {
-        id: n.id,
-        pid: n.pid as i32,
-        nr: n.data.nr,
-        arch: n.data.arch,
-        args: n.data.args,
-    }))
+    Ok(Some(Notification { id: n.id, pid: n.pid as i32, nr: n.data.nr, arch: n.data.arch, args: n.data.args }))
 }
 
 /// Answers; that the caller is gone by now is no error.
 pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> io::Result<()> {
     let mut resp = match answer {
-        Answer::Continue => libc::seccomp_notif_resp {
-            id,
-            val: 0,
-            error: 0,
-            flags: RESP_FLAG_CONTINUE,
-        },
-        Answer::Errno(e) => libc::seccomp_notif_resp {
-            id,
-            val: 0,
-            error: -e,
-            flags: 0,
-        },
+        Answer::Continue => libc::seccomp_notif_resp { id, val: 0, error: 0, flags: RESP_FLAG_CONTINUE },
+        Answer::Errno(e) => libc::seccomp_notif_resp { id, val: 0, error: -e, flags: 0 },
     };
     // SAFETY: the kernel reads the live struct.
     match check(unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_SEND, &mut resp) }.into()) {
@@ -119,17 +95,10 @@ pub(crate) fn still_waiting(listener: BorrowedFd<'_>, mut id: u64) -> bool {
 
 /// Reads memory of another process; fewer bytes than asked for where its mapping ends.
 pub(crate) fn read_memory(pid: i32, address: u64, buf: &mut [u8]) -> io::Result<usize> {
-    let local = libc::iovec {
-        iov_base: buf.as_mut_ptr().cast(),
-        iov_len: buf.len(),
-    };
-    let remote = libc::iovec {
-        iov_base: address as *mut _,
-        iov_len: buf.len(),
-    };
+    let local = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
+    let remote = libc::iovec { iov_base: address as *mut _, iov_len: buf.len() };
     // SAFETY: the local buffer is live; the remote address is only looked up in the other process.
-    let n =
-        check(unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) } as libc::c_long)?;
+    let n = check(unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) } as libc::c_long)?;
     Ok(n as usize)
 }
 
@@ -143,13 +112,6 @@ pub(crate) fn supports_notifications() -> bool {
 /// The version of Landlock that is on, asked with LANDLOCK_CREATE_RULESET_VERSION.
 pub(crate) fn landlock_abi() -> Option<u32> {
     // SAFETY: with that flag the attribute pointer must be null and the size 0.
-    let abi = unsafe {
-        libc::syscall(
-            libc::SYS_landlock_create_ruleset,
-            std::ptr::null::<u8>(),
-            0,
-            1,
-        )
-    };
+    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, 1) };
     u32::try_from(abi).ok().filter(|abi| *abi > 0)
 }

@@ -14,13 +14,7 @@ pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0i32; 2];
     // SAFETY: the kernel writes two ints into the array of two.
     check(unsafe {
-        libc::socketpair(
-            libc::AF_UNIX,
-            libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
-            0,
-            fds.as_mut_ptr(),
-        )
-        .into()
+        libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, fds.as_mut_ptr()).into()
     })?;
     // SAFETY: both fds were just made and are known to nobody else.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
@@ -35,10 +29,7 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
         return Err(io::ErrorKind::InvalidInput.into());
     }
     let mut control = Control([0; CONTROL]);
-    let mut iov = libc::iovec {
-        iov_base: bytes.as_ptr() as *mut _,
-        iov_len: bytes.len(),
-    };
+    let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };
     // SAFETY: an all-zero msghdr is valid; every pointer put into it outlives the call, and the control
     // buffer is aligned and larger than CMSG_SPACE of MAX_FDS ints.
     unsafe {
@@ -64,16 +55,9 @@ pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>])
 }
 
 /// Receives one message. `None` is the end: the other side is gone. A message cut short is an error.
-pub(crate) fn receive(
-    socket: BorrowedFd<'_>,
-    buf: &mut [u8],
-    wait: bool,
-) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
+pub(crate) fn receive(socket: BorrowedFd<'_>, buf: &mut [u8], wait: bool) -> io::Result<Option<(usize, Vec<OwnedFd>)>> {
     let mut control = Control([0; CONTROL]);
-    let mut iov = libc::iovec {
-        iov_base: buf.as_mut_ptr().cast(),
-        iov_len: buf.len(),
-    };
+    let mut iov = libc::iovec { iov_base: buf.as_mut_ptr().cast(), iov_len: buf.len() };
     let mut fds = Vec::new();
     let flags = libc::MSG_CMSG_CLOEXEC | if wait { 0 } else { libc::MSG_DONTWAIT };
     // SAFETY: as in `send`; each fd found in the control data was installed for us by this very call.
@@ -110,12 +94,8 @@ pub(crate) fn receive(
 pub(crate) fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is borrowed for the call.
     let n = check(unsafe {
-        libc::send(
-            socket.as_raw_fd(),
-            bytes.as_ptr().cast(),
-            bytes.len(),
-            libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT,
-        ) as libc::c_long
+        libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+            as libc::c_long
     })?;
     Ok(n as usize)
 }
@@ -123,9 +103,7 @@ pub(crate) fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize
 /// Brings `lo` up in the network namespace of the caller.
 pub(crate) fn loopback_up() -> io::Result<()> {
     // SAFETY: socket takes no pointers.
-    let socket = owned(unsafe {
-        libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0).into()
-    })?;
+    let socket = owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0).into() })?;
     // SAFETY: an all-zero ifreq is valid; the ioctls read the name and read or write the flags of it.
     unsafe {
         let mut req: libc::ifreq = std::mem::zeroed();

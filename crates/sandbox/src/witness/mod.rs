@@ -39,11 +39,7 @@ impl Witness {
     pub(crate) fn look(&self, call: &Notification) -> Seen {
         let nr = i64::from(call.nr);
         if call.arch != AUDIT_ARCH || call.nr < 0 || call.nr >= 0x4000_0000 {
-            let abi = if call.arch == AUDIT_ARCH {
-                "x32"
-            } else {
-                "32-bit"
-            };
+            let abi = if call.arch == AUDIT_ARCH { "x32" } else { "32-bit" };
             return attempt(Kind::Syscall, call, libc::ENOSYS, |d| {
                 d.syscall = Some(format!("{abi} call {}", call.nr & 0x3fff_ffff));
             });
@@ -53,20 +49,16 @@ impl Witness {
         }
         match nr {
             libc::SYS_clone if call.args[0] & paths::NAMESPACES != 0 => {
-                attempt(Kind::Syscall, call, libc::EPERM, |d| {
-                    d.note = Some(format!("flags {:#x}", call.args[0]))
-                })
+                attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("flags {:#x}", call.args[0])))
             }
             libc::SYS_clone | libc::SYS_fork | libc::SYS_vfork => Seen::NewTask,
-            libc::SYS_ioctl => attempt(Kind::Syscall, call, libc::EPERM, |d| {
-                d.note = Some(format!("request {:#x}", call.args[1]))
-            }),
+            libc::SYS_ioctl => {
+                attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("request {:#x}", call.args[1])))
+            }
             libc::SYS_socket => net::socket(call),
-            libc::SYS_connect
-            | libc::SYS_bind
-            | libc::SYS_sendto
-            | libc::SYS_sendmsg
-            | libc::SYS_sendmmsg => net::address(call, self.network),
+            libc::SYS_connect | libc::SYS_bind | libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
+                net::address(call, self.network)
+            }
             _ => self.write(call),
         }
     }
@@ -74,17 +66,9 @@ impl Witness {
 
 /// A violation of `kind` by this call, answered with `errno`.
 fn attempt(kind: Kind, call: &Notification, errno: i32, more: impl FnOnce(&mut Detail)) -> Seen {
-    let mut detail = Detail {
-        syscall: Some(filter::name(call.nr)),
-        pid: Some(call.pid),
-        ..Detail::default()
-    };
+    let mut detail = Detail { syscall: Some(filter::name(call.nr)), pid: Some(call.pid), ..Detail::default() };
     more(&mut detail);
-    Seen::Attempt {
-        kind,
-        detail,
-        answer: Answer::Errno(errno),
-    }
+    Seen::Attempt { kind, detail, answer: Answer::Errno(errno) }
 }
 
 /// A C string in the caller's memory, at most PATH_MAX long.

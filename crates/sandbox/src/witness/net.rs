@@ -11,37 +11,21 @@ const DNS: u16 = 53;
 
 /// A family that the filter does not let pass by itself.
 pub(super) fn socket(call: &Notification) -> Seen {
-    let (family, kind, protocol) = (
-        call.args[0] as i32,
-        call.args[1] as i32 & 0xf,
-        call.args[2] as i32,
-    );
+    let (family, kind, protocol) = (call.args[0] as i32, call.args[1] as i32 & 0xf, call.args[2] as i32);
     match family {
         // Making one reaches nobody, and runtimes make them to see what the host can do; using it is another call.
         libc::AF_INET | libc::AF_INET6
             if matches!(kind, libc::SOCK_STREAM | libc::SOCK_DGRAM)
-                && matches!(
-                    protocol,
-                    0 | libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE
-                ) =>
+                && matches!(protocol, 0 | libc::IPPROTO_TCP | libc::IPPROTO_UDP | libc::IPPROTO_UDPLITE) =>
         {
             Seen::Nothing(Answer::Continue)
         }
         // glibc asks the kernel for its addresses in getaddrinfo and getifaddrs, and does without.
-        libc::AF_NETLINK if protocol == libc::NETLINK_ROUTE => {
-            Seen::Nothing(Answer::Errno(libc::EAFNOSUPPORT))
-        }
+        libc::AF_NETLINK if protocol == libc::NETLINK_ROUTE => Seen::Nothing(Answer::Errno(libc::EAFNOSUPPORT)),
         _ => {
-            let errno = if matches!(family, libc::AF_INET | libc::AF_INET6) {
-                libc::EPERM
-            } else {
-                libc::EAFNOSUPPORT
-            };
+            let errno = if matches!(family, libc::AF_INET | libc::AF_INET6) { libc::EPERM } else { libc::EAFNOSUPPORT };
             attempt(Kind::Network, call, errno, |d| {
-                d.address = Some(format!(
-                    "family {}, type {kind}, protocol {protocol}",
-                    family_name(family)
-                ));
+                d.address = Some(format!("family {}, type {kind}, protocol {protocol}", family_name(family)));
             })
         }
     }
@@ -66,9 +50,7 @@ pub(super) fn address(call: &Notification, network: Network) -> Seen {
         return Seen::Nothing(Answer::Continue);
     };
     let is_loopback = match address.ip() {
-        IpAddr::V6(ip) => ip
-            .to_ipv4_mapped()
-            .map_or(ip.is_loopback(), |ip| ip.is_loopback()),
+        IpAddr::V6(ip) => ip.to_ipv4_mapped().map_or(ip.is_loopback(), |ip| ip.is_loopback()),
         ip => ip.is_loopback(),
     };
     let bind = i64::from(call.nr) == libc::SYS_bind;
@@ -79,14 +61,8 @@ pub(super) fn address(call: &Notification, network: Network) -> Seen {
     if sorting || own_loopback {
         return Seen::Nothing(Answer::Continue);
     }
-    let errno = if bind {
-        libc::EACCES
-    } else {
-        libc::ENETUNREACH
-    };
-    attempt(Kind::Network, call, errno, |d| {
-        d.address = Some(address.to_string())
-    })
+    let errno = if bind { libc::EACCES } else { libc::ENETUNREACH };
+    attempt(Kind::Network, call, errno, |d| d.address = Some(address.to_string()))
 }
 
 /// The internet address that the call names, if it names one.
@@ -99,10 +75,7 @@ fn destination(call: &Notification) -> Option<SocketAddr> {
         libc::SYS_sendmsg | libc::SYS_sendmmsg => {
             let header: [u8; 16] = read_array(pid, args[1])?;
             let (name, len) = header.split_at(8);
-            (
-                u64::from_ne_bytes(name.try_into().ok()?),
-                u64::from(u32::from_ne_bytes(len[..4].try_into().ok()?)),
-            )
+            (u64::from_ne_bytes(name.try_into().ok()?), u64::from(u32::from_ne_bytes(len[..4].try_into().ok()?)))
         }
         _ => return None,
     };
@@ -119,10 +92,7 @@ fn destination(call: &Notification) -> Option<SocketAddr> {
         libc::AF_INET6 => {
             let raw: [u8; 24] = read_array(pid, at)?;
             let ip: [u8; 16] = raw[8..24].try_into().ok()?;
-            Some(SocketAddr::from((
-                Ipv6Addr::from(ip),
-                u16::from_be_bytes([raw[2], raw[3]]),
-            )))
+            Some(SocketAddr::from((Ipv6Addr::from(ip), u16::from_be_bytes([raw[2], raw[3]]))))
         }
         _ => None,
     }

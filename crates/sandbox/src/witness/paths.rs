@@ -47,13 +47,7 @@ struct Target {
 }
 
 /// Files of its own in /proc that runtimes write when they may.
-const OWN_PROC: [&str; 5] = [
-    "comm",
-    "oom_score_adj",
-    "timerslack_ns",
-    "coredump_filter",
-    "clear_refs",
-];
+const OWN_PROC: [&str; 5] = ["comm", "oom_score_adj", "timerslack_ns", "coredump_filter", "clear_refs"];
 
 impl Witness {
     pub(super) fn write(&self, call: &Notification) -> Seen {
@@ -70,11 +64,7 @@ impl Witness {
                 pid: Some(call.pid),
                 ..Detail::default()
             };
-            return Seen::Attempt {
-                kind: Kind::Write,
-                detail,
-                answer: Answer::Continue,
-            };
+            return Seen::Attempt { kind: Kind::Write, detail, answer: Answer::Continue };
         }
         Seen::Nothing(Answer::Continue)
     }
@@ -125,9 +115,7 @@ impl Witness {
                 continue;
             }
             // An entry is a matter of the directory it is in, or of the nearest one that is there.
-            return self
-                .nearest_directory(&path)
-                .is_some_and(|dir| self.may_change(&dir));
+            return self.nearest_directory(&path).is_some_and(|dir| self.may_change(&dir));
         }
         true
     }
@@ -140,23 +128,13 @@ impl Witness {
     /// The entry itself, link or not.
     fn open_entry(&self, path: &str) -> Option<OwnedFd> {
         let name = CString::new(path).ok()?;
-        files::open_beneath(
-            self.root.as_fd(),
-            &name,
-            libc::O_PATH | libc::O_NOFOLLOW,
-            0,
-            Resolve::InRoot,
-        )
-        .ok()
+        files::open_beneath(self.root.as_fd(), &name, libc::O_PATH | libc::O_NOFOLLOW, 0, Resolve::InRoot).ok()
     }
 
     /// Where a link to nothing points: a file made through it would appear there.
     fn dangling(&self, path: &str) -> Option<String> {
         let entry = self.open_entry(path)?;
-        let to = rustix::fs::readlinkat(&entry, c"", Vec::new())
-            .ok()?
-            .into_string()
-            .ok()?;
+        let to = rustix::fs::readlinkat(&entry, c"", Vec::new()).ok()?.into_string().ok()?;
         if to.starts_with('/') {
             return Some(to);
         }
@@ -193,9 +171,7 @@ fn own_magic(pid: i32, path: &str) -> Option<String> {
         "/dev/stdout" => "fd/1",
         "/dev/stderr" => "fd/2",
         _ => {
-            let own = ["/proc/self/", "/proc/thread-self/"]
-                .iter()
-                .find_map(|p| path.strip_prefix(p));
+            let own = ["/proc/self/", "/proc/thread-self/"].iter().find_map(|p| path.strip_prefix(p));
             match own.or_else(|| path.strip_prefix("/dev/").filter(|p| p.starts_with("fd/"))) {
                 Some(own) => own,
                 None => return Some(path.to_owned()),
@@ -226,10 +202,7 @@ fn host_link(pid: i32, name: &str) -> Option<String> {
 
 /// Attempts that runtimes make out of habit and do without.
 fn is_habit(path: &str) -> bool {
-    let in_own_proc = path.starts_with("/proc/")
-        && OWN_PROC
-            .iter()
-            .any(|name| path.ends_with(&format!("/{name}")));
+    let in_own_proc = path.starts_with("/proc/") && OWN_PROC.iter().any(|name| path.ends_with(&format!("/{name}")));
     in_own_proc || path.split('/').any(|part| part == "__pycache__")
 }
 
@@ -248,17 +221,10 @@ fn targets(call: &Notification) -> Vec<Target> {
         libc::SYS_mkdirat | libc::SYS_mknodat => at(a[0], a[1], Change::Appears),
         libc::SYS_rmdir | libc::SYS_unlink => here(a[0], Change::Goes),
         libc::SYS_unlinkat => at(a[0], a[1], Change::Goes),
-        libc::SYS_rename => [here(a[0], Change::Goes), here(a[1], Change::Replaced)]
-            .into_iter()
-            .flatten()
-            .collect(),
-        libc::SYS_renameat | libc::SYS_renameat2 => [
-            at(a[0], a[1], Change::Goes),
-            at(a[2], a[3], Change::Replaced),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        libc::SYS_rename => [here(a[0], Change::Goes), here(a[1], Change::Replaced)].into_iter().flatten().collect(),
+        libc::SYS_renameat | libc::SYS_renameat2 => {
+            [at(a[0], a[1], Change::Goes), at(a[2], a[3], Change::Replaced)].into_iter().flatten().collect()
+        }
         libc::SYS_link => here(a[1], Change::Appears),
         libc::SYS_linkat => at(a[2], a[3], Change::Appears),
         libc::SYS_symlink => here(a[1], Change::Appears),
@@ -273,9 +239,7 @@ fn targets(call: &Notification) -> Vec<Target> {
         | libc::SYS_lsetxattr
         | libc::SYS_removexattr
         | libc::SYS_lremovexattr => here(a[0], Change::File),
-        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
-            at(a[0], 0, Change::File)
-        }
+        libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => at(a[0], 0, Change::File),
         // All others of the list name a directory and a path.
         _ => at(a[0], a[1], Change::File),
     }
