@@ -1,13 +1,64 @@
-# Everything there is to do here. `make test` is what CI runs.
+# Everything there is to do here. `make test` is what CI runs, on a machine that has nothing but Debian and Rust.
 
 CARGO ?= cargo
+TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
+PACKAGES := gcc libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount
+TOOLS := target/tools
 
-.PHONY: build
+.PHONY: build test deps lint deny unit test-root test-user test-vm endurance bench clean
 
 build:
 	$(CARGO) build --release
 
+# Installs what the tests need and runs all of them.
+test: deps lint deny unit test-root test-user test-vm
+
+# Only what is missing is installed, so that a machine that has everything needs no network and no root.
+deps:
+	@missing=; for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; fi
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --all-targets --quiet -- -D warnings
+
+$(TOOLS)/bin/cargo-deny:
+	CARGO_BUILD_TARGET= $(CARGO) install --quiet --locked --root $(TOOLS) cargo-deny@0.20.2
+
+# Licences, duplicates and sources; advisories where their database can be fetched.
+deny: $(TOOLS)/bin/cargo-deny
+	$(TOOLS)/bin/cargo-deny --all-features check --hide-inclusion-graph licenses bans sources
+	@timeout 60 $(TOOLS)/bin/cargo-deny check advisories || echo "advisories: the database is out of reach, not checked"
+
+unit:
+	$(CARGO) test --quiet --workspace --lib --bins
+	$(CARGO) test --quiet -p hotcell-sandbox
+
 target/hostile/hostile: $(HOSTILE) tests/hostile/hostile.h
 	@mkdir -p target/hostile
 	$(CC) -O1 -Wall -Wextra -static -o $@ $(HOSTILE)
+
+# The same tests as whoever runs this, and with every cell started by an ordinary user.
+test-root: target/hostile/hostile
+	$(CARGO) test --quiet -p hotcell-cli --test cell
+
+test-user: target/hostile/hostile
+	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test cell
+
+# And on another kernel with cgroup v2: as root, as a user with a delegated subtree, as a user without.
+test-vm: target/hostile/hostile
+	@rm -rf target/vm/files && mkdir -p target/vm/files
+	@$(CARGO) build --quiet --release
+	@cp $(TARGET)/release/hotcell target/hostile/hostile target/vm/files/
+	@cp "$$($(CARGO) test --no-run -p hotcell-cli --test cell 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p')" target/vm/files/cell
+	tests/vm/run target/vm/files -- --test-threads=3
+
+# Side by side with peers, as ratios, into docs/benchmarks.md.
+bench: build
+	@which hyperfine bwrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq hyperfine bubblewrap; }
+	$(CARGO) build --release --quiet --examples -p hotcell-sandbox
+	bench/run
+
+clean:
+	$(CARGO) clean

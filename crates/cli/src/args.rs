@@ -125,7 +125,7 @@ pub(crate) struct CellArgs {
     /// Output, of each stream
     #[arg(long, value_name = "SIZE", default_value = "10m", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) output_limit: u64,
-    /// What the program may reach
+    /// What the program may reach: none, local (loopback of its own) or full
     #[arg(
         long,
         value_enum,
@@ -170,6 +170,9 @@ pub(crate) struct CellArgs {
     /// Also write the result, as JSON, to this file
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) result: Option<PathBuf>,
+    /// Copy the files that the program leaves in /work to this directory
+    #[arg(long, value_name = "DIR", help_heading = "Result")]
+    pub(crate) artifacts: Option<PathBuf>,
     /// The id of the request [default: a new one]
     #[arg(long, value_name = "ID", help_heading = "Result")]
     pub(crate) request_id: Option<String>,

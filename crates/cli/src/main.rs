@@ -20,8 +20,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => {
             // --help and --version are answers, all else is bad usage.
-            let _ = e.print();
-            return if e.use_stderr() { exit::refused() } else { ExitCode::SUCCESS };
+            if !e.use_stderr() {
+                let _ = e.print();
+                return ExitCode::SUCCESS;
+            }
+            show::error(&show::usage_error(&e));
+            return exit::refused();
         }
     };
     let done = launcher.transpose().map_err(anyhow::Error::from).and_then(|launcher| match (cli.command, launcher) {

@@ -92,6 +92,7 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
         stdin,
         stdout: (!json).then(|| stdout.as_fd()),
         stderr: (!json).then(|| stderr.as_fd()),
+        artifacts: args.artifacts.as_deref(),
         keep,
         cancel: Some(&signals),
     };

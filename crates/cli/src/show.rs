@@ -84,6 +84,24 @@ pub(crate) fn error(error: &anyhow::Error) {
     let _ = writeln!(std::io::stderr(), "hotcell: {mark}: {error:#}");
 }
 
+/// What clap says in a page, in a sentence.
+pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return anyhow::anyhow!("no command was given: try `hotcell exec -- CMD`, `hotcell run FILE` or `hotcell --help`");
+    }
+    let page = error.to_string();
+    let mut lines = page.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    // A list of what is missing, or possible, stands on the lines below; a tip somewhere behind.
+    let missing: Vec<&str> = if first.ends_with(':') {
+        lines.clone().take_while(|line| !line.starts_with("Usage")).collect()
+    } else {
+        vec![]
+    };
+    let tip = lines.find_map(|line| line.strip_prefix("tip: ").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))).map(|tip| format!(" ({tip})")).unwrap_or_default();
+    anyhow::anyhow!("{first}{}{}{tip}: try --help", if missing.is_empty() { "" } else { " " }, missing.join(", "))
+}
+
 pub(crate) fn schema() -> anyhow::Result<ExitCode> {
     let text = serde_json::to_string_pretty(&hotcell_contract::outcome_schema())?;
     writeln!(std::io::stdout(), "{text}")?;

@@ -9,6 +9,7 @@ use hotcell_contract::{
 };
 use hotcell_sandbox::{self as sandbox, Launcher, Report, SandboxError, Signals, Streams};
 
+use crate::collect::collect;
 use crate::judge::{self, judge};
 use crate::plan::{PlanError, Planned, plan};
 use crate::request::Request;
@@ -19,41 +20,41 @@ pub struct Call<'a> {
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<BorrowedFd<'a>>,
     pub stderr: Option<BorrowedFd<'a>>,
+    /// A directory for the files that the program leaves in its working directory.
+    pub artifacts: Option<&'a std::path::Path>,
     /// Bytes of each stream that the Outcome holds.
     pub keep: usize,
     pub cancel: Option<&'a Signals>,
 }
 
-#[derive(Debug)]
+/// Nothing is said about the program.
+#[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
-    Plan(PlanError),
-    Sandbox(SandboxError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
 }
-
-impl std::fmt::Display for ExecuteError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            ExecuteError::Plan(e) => e.fmt(f),
-            ExecuteError::Sandbox(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ExecuteError {}
 
 /// Runs one request to its end. A misbehaving program is an Outcome, never an error.
 pub fn execute(launcher: &Launcher, request: &Request, call: Call<'_>) -> Result<Outcome, ExecuteError> {
     let admitted = Instant::now();
     let created_at = jiff::Timestamp::now().to_string();
-    let planned = plan(request).map_err(ExecuteError::Plan)?;
+    let planned = plan(request)?;
     let admit_us = admitted.elapsed().as_micros() as u64;
     let streams =
         Streams { stdin: call.stdin, stdout: call.stdout, stderr: call.stderr, keep: call.keep, cancel: call.cancel };
-    let report = launcher.run(&planned.spec, streams).map_err(ExecuteError::Sandbox)?;
-    Ok(outcome(request, &planned, report, created_at, admit_us))
+    let report = launcher.run(&planned.spec, streams)?;
+    let (artifacts, skipped) = match (call.artifacts, &report.scratch) {
+        (Some(dir), Some(scratch)) => collect(scratch, dir, request.limits.scratch_bytes),
+        _ => (vec![], vec![]),
+    };
+    let mut outcome = outcome(request, &planned, report, admit_us);
+    (outcome.created_at, outcome.artifacts, outcome.skipped_checks) = (created_at, artifacts, skipped);
+    Ok(outcome)
 }
 
-fn outcome(request: &Request, planned: &Planned, report: Report, created_at: String, admit_us: u64) -> Outcome {
+fn outcome(request: &Request, planned: &Planned, report: Report, admit_us: u64) -> Outcome {
     let program = planned.spec.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let verdict = judge(&report, request.on_violation, &program);
     let status = if verdict.class.is_none() { Status::Pass } else { Status::Fail };
@@ -83,7 +84,7 @@ fn outcome(request: &Request, planned: &Planned, report: Report, created_at: Str
         },
         artifacts: vec![],
         skipped_checks: vec![],
-        created_at,
+        created_at: String::new(),
         usage,
         violations: report.violations.iter().map(violation).collect(),
         violations_dropped: report.violations_dropped,

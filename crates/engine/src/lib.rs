@@ -1,5 +1,6 @@
 //! One run from beginning to end: plan what is to run, run it in a cell, judge what happened.
 
+mod collect;
 mod doctor;
 mod execute;
 mod judge;

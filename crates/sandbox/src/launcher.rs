@@ -279,7 +279,8 @@ impl Launcher {
                     self.launch(fds);
                 }
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            // Nothing after all; or so many fds open here that it could not be received whole: that run alone fails.
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock || e.raw_os_error() == Some(libc::EMSGSIZE) => {}
             // The supervisor asks for nothing more: serve what is going, then end.
             _ => self.socket = None,
         }

@@ -4,6 +4,7 @@
 //!
 //! Four processes take part in a run:
 //!
+//! ```text
 //!     supervisor   the caller's own process, any number of threads, one blocking `run` a thread
 //!        | one socket for requests, and a pair of sockets a run
 //!     launcher     forked before the first thread; makes the groups, clones cells, reaps, clears up
@@ -11,6 +12,7 @@
 //!     init         PID 1 of the cell: mounts its root, lets go of the host, drops everything, reaps
 //!        | fork
 //!     program      new session, rlimits, seccomp, exec
+//! ```
 //!
 //! The launcher has the caller's privilege and needs no more: as an ordinary user it works through the user
 //! namespace; as root it maps each cell to a host id of its own that owns nothing. Init and program have none.
@@ -31,6 +33,7 @@ mod host;
 mod launcher;
 mod probe;
 mod report;
+mod scratch;
 mod signals;
 mod spec;
 mod supervise;
@@ -43,6 +46,7 @@ pub use filter::never_honest;
 pub use launcher::Ahead;
 pub use probe::{Primitive, probe};
 pub use report::*;
+pub use scratch::{Found, Scratch};
 pub use signals::Signals;
 pub use spec::*;
 

@@ -1,7 +1,8 @@
 //! What happened, with the evidence for it.
 
-use std::os::fd::OwnedFd;
 use std::time::Duration;
+
+use crate::scratch::Scratch;
 
 /// One finished run. A misbehaving program is never an error: it is here.
 #[derive(Debug)]
@@ -131,10 +132,4 @@ pub struct Timings {
     pub exec: Duration,
     pub run: Duration,
     pub collect: Duration,
-}
-
-/// The payload's writable tree, by fd. Nothing here follows a link or opens what is not a regular file.
-#[derive(Debug)]
-pub struct Scratch {
-    pub(crate) dir: OwnedFd,
 }

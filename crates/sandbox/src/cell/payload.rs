@@ -83,7 +83,8 @@ fn most_open_files() -> Result<u64, Failure> {
 
 fn limits(limits: &Limits, open_files: u64, without_cgroup: bool) -> Result<(), Failure> {
     let set = |name: &str, resource, value| process::limit(resource, value).step("set a limit", name);
-    set("CORE", libc::RLIMIT_CORE, 0)?;
+    // Not 0: a core_pattern that is a pipe starts the host's handler even then, and only 1 says no to it.
+    set("CORE", libc::RLIMIT_CORE, 1)?;
     set("FSIZE", libc::RLIMIT_FSIZE, limits.file_size)?;
     set("MSGQUEUE", libc::RLIMIT_MSGQUEUE, 0)?;
     set("RTPRIO", libc::RLIMIT_RTPRIO, 0)?;

@@ -77,6 +77,12 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
             otherwise: Action::Allow,
         },
     );
+    // RLIMIT_CORE stays at 1: the only value with which the kernel starts no core handler of the host's (with 0 it does).
+    let core = Test::Equal(libc::RLIMIT_CORE);
+    let keep_core = Rule { tests: vec![(0, core, Action::Errno(libc::EPERM as u16))], otherwise: Action::Allow };
+    put(libc::SYS_setrlimit, keep_core);
+    // Told, because whether it sets or only asks is another argument.
+    put(libc::SYS_prlimit64, notify_if(1, core));
     // 0 is what a process has, all ones asks for it; anything else weakens address randomisation or more.
     put(
         libc::SYS_personality,

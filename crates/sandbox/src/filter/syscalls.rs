@@ -66,7 +66,7 @@ pub(crate) const ALLOWED: &[Entry] = calls! { 0;
     // Time and limits: reading, and lowering its own.
     SYS_clock_gettime SYS_clock_getres SYS_clock_nanosleep SYS_nanosleep SYS_gettimeofday SYS_time SYS_times
     SYS_timer_create SYS_timer_settime SYS_timer_gettime SYS_timer_getoverrun SYS_timer_delete
-    SYS_getrlimit SYS_setrlimit SYS_prlimit64 SYS_getrusage SYS_sysinfo SYS_uname SYS_getcpu SYS_getrandom
+    SYS_getrlimit SYS_getrusage SYS_sysinfo SYS_uname SYS_getcpu SYS_getrandom
     SYS_getpriority SYS_setpriority SYS_ioprio_get SYS_ioprio_set SYS_sched_yield SYS_sched_getaffinity
     SYS_sched_setaffinity SYS_sched_getparam SYS_sched_setparam SYS_sched_getscheduler SYS_sched_setscheduler
     SYS_sched_get_priority_max SYS_sched_get_priority_min SYS_sched_rr_get_interval SYS_sched_getattr
@@ -134,7 +134,7 @@ pub(crate) const WRITES: &[Entry] = calls! { 0;
 
 /// Calls that `rules` decides by their arguments, for their names.
 const BY_ARGUMENT: &[Entry] = calls! { 0;
-    SYS_open SYS_openat SYS_openat2 SYS_fork SYS_vfork SYS_clone SYS_ioctl SYS_fcntl SYS_personality SYS_socket
+    SYS_setrlimit SYS_prlimit64 SYS_open SYS_openat SYS_openat2 SYS_fork SYS_vfork SYS_clone SYS_ioctl SYS_fcntl SYS_personality SYS_socket
     SYS_socketpair
 };
 

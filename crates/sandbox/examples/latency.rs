@@ -1,0 +1,68 @@
+//! How long a library call takes with the launcher up, beside a bare fork and exec: `latency [RUNS]`, one JSON line.
+
+use std::time::{Duration, Instant};
+
+use hotcell_sandbox::{Ahead, Launcher, Limits, Network, OnViolation, Spec, Streams, Tree};
+
+fn spec() -> Spec {
+    let links = ["bin", "sbin", "lib", "lib64"].map(|name| (format!("/{name}").into(), format!("usr/{name}").into()));
+    Spec {
+        argv: vec!["/bin/true".into()],
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        cwd: "/work".into(),
+        trees: vec![Tree { host: "/usr".into(), cell: "/usr".into() }],
+        links: links.into_iter().filter(|(at, _): &(std::path::PathBuf, _)| at.is_symlink()).collect(),
+        files: vec![],
+        limits: Limits {
+            wall: Duration::from_secs(45),
+            grace: Duration::from_millis(500),
+            cpu_time: None,
+            milli_cpus: 2000,
+            memory: 1 << 30,
+            processes: 256,
+            open_files: 1024,
+            file_size: 1 << 30,
+            scratch: 512 << 20,
+            scratch_inodes: 65_536,
+            output: 10 << 20,
+        },
+        network: Network::None,
+        on_violation: OnViolation::Fail,
+        require: vec![],
+    }
+}
+
+/// Microseconds at p50 and p99.
+fn measure(runs: usize, mut one: impl FnMut()) -> (f64, f64) {
+    let mut times: Vec<f64> = (0..runs)
+        .map(|_| {
+            let start = Instant::now();
+            one();
+            start.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    (times[runs / 2], times[runs * 99 / 100])
+}
+
+fn main() {
+    let launcher = Launcher::start(Ahead::Always(1)).expect("the launcher starts");
+    let runs = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let spec = spec();
+    let cell = || drop(launcher.run(&spec, Streams::default()).expect("cells run here"));
+    let bare = || drop(std::process::Command::new("/bin/true").status().expect("true is there"));
+    // In turns, so that both meet the same machine.
+    let (mut cells, mut bares) = (vec![], vec![]);
+    for _ in 0..5 {
+        cells.push(measure(runs / 5, cell));
+        bares.push(measure(runs / 5, bare));
+    }
+    let median = |of: &mut Vec<(f64, f64)>| {
+        of.sort_by(|a, b| a.0.total_cmp(&b.0));
+        of[of.len() / 2]
+    };
+    let ((cell50, cell99), (bare50, bare99)) = (median(&mut cells), median(&mut bares));
+    println!(
+        "{{\"cell_p50_us\": {cell50:.0}, \"cell_p99_us\": {cell99:.0}, \"bare_p50_us\": {bare50:.0}, \"bare_p99_us\": {bare99:.0}}}"
+    );
+}
