@@ -87,7 +87,9 @@ pub(crate) fn error(error: &anyhow::Error) {
 /// What clap says in a page, in a sentence.
 pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return anyhow::anyhow!("no command was given: try `hotcell exec -- CMD`, `hotcell run FILE` or `hotcell --help`");
+        return anyhow::anyhow!(
+            "no command was given: try `hotcell exec -- CMD`, `hotcell run FILE` or `hotcell --help`"
+        );
     }
     let page = error.to_string();
     let mut lines = page.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -98,7 +100,10 @@ pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
     } else {
         vec![]
     };
-    let tip = lines.find_map(|line| line.strip_prefix("tip: ").or_else(|| line.strip_prefix('[')?.strip_suffix(']'))).map(|tip| format!(" ({tip})")).unwrap_or_default();
+    let tip = lines
+        .find_map(|line| line.strip_prefix("tip: ").or_else(|| line.strip_prefix('[')?.strip_suffix(']')))
+        .map(|tip| format!(" ({tip})"))
+        .unwrap_or_default();
     anyhow::anyhow!("{first}{}{}{tip}: try --help", if missing.is_empty() { "" } else { " " }, missing.join(", "))
 }
 

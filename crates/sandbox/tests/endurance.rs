@@ -8,9 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hotcell_sandbox::{
-    End, Launcher, Limits, Network, OnViolation, Report, SandboxError, Spec, Streams, Tree,
-};
+use hotcell_sandbox::{End, Launcher, Limits, Network, OnViolation, Report, SandboxError, Spec, Streams, Tree};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const CROWD: usize = 300;
@@ -30,18 +28,11 @@ fn main() {
     let pid = launcher_pid();
 
     a_run_in_a_row_leaves_nothing(&launcher, pid, runs);
-    a_crowd_at_once(
-        &launcher,
-        pid,
-        CROWD.min((open_files / FDS_PER_CELL) as usize),
-    );
+    a_crowd_at_once(&launcher, pid, CROWD.min((open_files / FDS_PER_CELL) as usize));
     a_launcher_among_threads_is_refused();
 
     drop(launcher);
-    assert!(
-        !Path::new(&format!("/proc/{pid}")).exists(),
-        "the launcher is still there"
-    );
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the launcher is still there");
     assert_eq!(groups(pid), Vec::<PathBuf>::new(), "groups are left");
     assert_eq!(self::mounts(), mounts, "the host's mounts changed");
     println!("endurance: ok");
@@ -76,10 +67,7 @@ fn spec(command: &str) -> Spec {
     for path in ["/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"] {
         match std::fs::read_link(path) {
             Ok(to) => spec.links.push((path.into(), to)),
-            Err(_) if Path::new(path).exists() => spec.trees.push(Tree {
-                host: path.into(),
-                cell: path.into(),
-            }),
+            Err(_) if Path::new(path).exists() => spec.trees.push(Tree { host: path.into(), cell: path.into() }),
             Err(_) => {}
         }
     }
@@ -126,14 +114,8 @@ impl Held {
 fn a_run_in_a_row_leaves_nothing(launcher: &Launcher, pid: u32, runs: usize) {
     let one = |n: usize| {
         let spec = spec(&format!("echo run {n}; echo x > file"));
-        let streams = Streams {
-            keep: 4096,
-            ..Streams::default()
-        };
-        passed(
-            launcher.run(&spec, streams),
-            format!("run {n}\n").as_bytes(),
-        );
+        let streams = Streams { keep: 4096, ..Streams::default() };
+        passed(launcher.run(&spec, streams), format!("run {n}\n").as_bytes());
     };
     (0..WARM_UP).for_each(one);
     let memory = || resident("self") + resident(&pid.to_string());
@@ -147,11 +129,7 @@ fn a_run_in_a_row_leaves_nothing(launcher: &Launcher, pid: u32, runs: usize) {
     held.is_back(pid, &format!("after {runs} runs"));
     let after = memory();
     println!("{runs} runs in a row: {before} bytes resident before, {after} after");
-    assert!(
-        after < before + GROWTH,
-        "grown by {} bytes in {runs} runs",
-        after - before
-    );
+    assert!(after < before + GROWTH, "grown by {} bytes in {runs} runs", after - before);
 }
 
 fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
@@ -169,12 +147,8 @@ fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
                 std::thread::Builder::new()
                     .stack_size(256 << 10)
                     .spawn_scoped(scope, move || {
-                        let streams = Streams {
-                            stdin: Some(stdin),
-                            stdout: Some(stdout),
-                            keep: 4096,
-                            ..Streams::default()
-                        };
+                        let streams =
+                            Streams { stdin: Some(stdin), stdout: Some(stdout), keep: 4096, ..Streams::default() };
                         // `.` when it is there; `cat` ends when the input does.
                         passed(launcher.run(&spec("printf .; cat"), streams), b".");
                     })
@@ -182,25 +156,11 @@ fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
             })
             .collect();
         let mut there = vec![0; count];
-        said.read_exact(&mut there)
-            .expect("every cell says that it is there");
+        said.read_exact(&mut there).expect("every cell says that it is there");
         assert_eq!(children(pid).len(), count, "all are there at one time");
-        assert_eq!(
-            groups(pid).is_empty(),
-            held_without_groups(),
-            "each has its groups, if any has"
-        );
+        assert_eq!(groups(pid).is_empty(), held_without_groups(), "each has its groups, if any has");
         // Another is served at once, crowd or not.
-        passed(
-            launcher.run(
-                &spec("echo one more"),
-                Streams {
-                    keep: 64,
-                    ..Streams::default()
-                },
-            ),
-            b"one more\n",
-        );
+        passed(launcher.run(&spec("echo one more"), Streams { keep: 64, ..Streams::default() }), b"one more\n");
         drop((input, hold));
         for thread in threads {
             assert!(thread.join().is_ok(), "a cell of the crowd failed");
@@ -213,9 +173,7 @@ fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
 
 /// True when no group can be made here at all.
 fn held_without_groups() -> bool {
-    hotcell_sandbox::probe()
-        .iter()
-        .any(|p| p.name == "cgroup" && !p.present)
+    hotcell_sandbox::probe().iter().any(|p| p.name == "cgroup" && !p.present)
 }
 
 fn a_launcher_among_threads_is_refused() {
@@ -228,37 +186,23 @@ fn a_launcher_among_threads_is_refused() {
     }
     let mut end = end;
     end.write_all(b".").expect("the thread reads");
-    thread
-        .join()
-        .expect("it does not panic")
-        .expect("a pipe can be read");
+    thread.join().expect("it does not panic").expect("a pipe can be read");
 }
 
 fn raise_open_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: now.maximum,
-        maximum: now.maximum,
-    };
+    let raised = Rlimit { current: now.maximum, maximum: now.maximum };
     setrlimit(Resource::Nofile, raised).expect("up to the hard limit anybody may");
     now.maximum.unwrap_or(1 << 20)
 }
 
 fn fds(pid: &str) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd"))
-        .expect("it is ours to look at")
-        .count()
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it is ours to look at").count()
 }
 
 fn resident(pid: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it is alive");
-    let kb = status.lines().find_map(|l| {
-        l.strip_prefix("VmRSS:")?
-            .trim()
-            .strip_suffix(" kB")?
-            .parse::<u64>()
-            .ok()
-    });
+    let kb = status.lines().find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     kb.expect("a process has memory") * 1024
 }
 
@@ -268,10 +212,7 @@ fn children(parent: u32) -> Vec<u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let rest = stat
-                .rsplit_once(") ")
-                .map(|(_, rest)| rest)
-                .unwrap_or_default();
+            let rest = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
             rest.split(' ').nth(1).and_then(|p| p.parse().ok()) == Some(parent)
         })
         .collect()
@@ -301,10 +242,7 @@ fn look(dir: &Path, depth: u32, prefix: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
     };
-    for entry in entries
-        .flatten()
-        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-    {
+    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
         if entry.file_name().to_string_lossy().starts_with(prefix) {
             found.push(entry.path());
         } else if depth > 0 {

@@ -12,37 +12,20 @@ fn one_sentence(ran: &Ran, parts: &[&str]) {
         ran.refused(part);
     }
     let line = ran.stderr.strip_suffix('\n').unwrap_or(&ran.stderr);
-    assert!(
-        line.starts_with("hotcell: error: ") && !line.contains('\n'),
-        "not one sentence: {}",
-        ran.stderr
-    );
-    assert!(
-        ran.stdout.is_empty(),
-        "{}",
-        String::from_utf8_lossy(&ran.stdout)
-    );
+    assert!(line.starts_with("hotcell: error: ") && !line.contains('\n'), "not one sentence: {}", ran.stderr);
+    assert!(ran.stdout.is_empty(), "{}", String::from_utf8_lossy(&ran.stdout));
 }
 
 /// Words that are no command line: what is wrong is in the first line, and it names the word.
 #[track_caller]
 fn bad_usage(words: &[&str], part: &str) {
-    let output = std::process::Command::new(binary())
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .expect("hotcell starts");
+    let output =
+        std::process::Command::new(binary()).args(words).stdin(Stdio::null()).output().expect("hotcell starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(125), "{words:?}: {stderr}");
     let first = stderr.lines().next().unwrap_or_default();
-    assert!(
-        first.contains(part),
-        "{words:?}: `{part}` is not in: {stderr}"
-    );
-    assert!(
-        !stderr.contains("panicked") && output.stdout.is_empty(),
-        "{stderr}"
-    );
+    assert!(first.contains(part), "{words:?}: `{part}` is not in: {stderr}");
+    assert!(!stderr.contains("panicked") && output.stdout.is_empty(), "{stderr}");
 }
 
 #[test]
@@ -54,10 +37,7 @@ fn words_that_are_no_command_line() {
     bad_usage(&["exec", "--output", "xml", "--", "true"], "xml");
     bad_usage(&["exec", "--network", "some", "--", "true"], "some");
     bad_usage(&["exec", "--timeout", "--", "true"], "--timeout");
-    bad_usage(
-        &["exec", "--timeout", "1s", "--timeout", "2s", "--", "true"],
-        "--timeout",
-    );
+    bad_usage(&["exec", "--timeout", "1s", "--timeout", "2s", "--", "true"], "--timeout");
 }
 
 #[test]
@@ -148,33 +128,20 @@ fn limits_that_are_small_are_not_absurd() {
         ("--file-size", "1"),
     ] {
         println!("{flag} {value}");
-        attack("exit")
-            .program(&["0"])
-            .flag(flag, value)
-            .run()
-            .passes();
+        attack("exit").program(&["0"]).flag(flag, value).run().passes();
     }
 }
 
 #[test]
 fn sources_that_cannot_be_read() {
     let run = |file: &str| run_file(file).run();
-    one_sentence(
-        &run("/nonexistent/main.py"),
-        &["/nonexistent/main.py", "No such file"],
-    );
+    one_sentence(&run("/nonexistent/main.py"), &["/nonexistent/main.py", "No such file"]);
     one_sentence(&run("input.d.py"), &["input.d.py", "is a directory"]);
     one_sentence(&run("input.txt"), &["input.txt", "--lang"]);
     one_sentence(&run("input"), &["input", "--lang"]);
-    one_sentence(
-        &run_file("main.py").flag("--lang", "cobol").run(),
-        &["cobol", "python"],
-    );
+    one_sentence(&run_file("main.py").flag("--lang", "cobol").run(), &["cobol", "python"]);
     if as_user() {
-        one_sentence(
-            &run("input.secret.py"),
-            &["input.secret.py", "Permission denied"],
-        );
+        one_sentence(&run("input.secret.py"), &["input.secret.py", "Permission denied"]);
     } else {
         skip("no file is unreadable for root");
     }
@@ -201,14 +168,8 @@ fn no_program() {
 
 #[test]
 fn environments_that_are_none() {
-    one_sentence(
-        &exec(&["true"]).flag("--env", "=x").run(),
-        &["environment", "empty"],
-    );
-    one_sentence(
-        &exec(&["true"]).flag("--env", "NOT_SET_ANYWHERE").run(),
-        &["NOT_SET_ANYWHERE", "not set"],
-    );
+    one_sentence(&exec(&["true"]).flag("--env", "=x").run(), &["environment", "empty"]);
+    one_sentence(&exec(&["true"]).flag("--env", "NOT_SET_ANYWHERE").run(), &["NOT_SET_ANYWHERE", "not set"]);
     one_sentence(&exec(&["true"]).flag("--env", "").run(), &["environment"]);
 }
 
@@ -251,18 +212,10 @@ fn programs_that_cannot_be_executed() {
             cell
         };
         let ran = cell().run();
-        assert_eq!(
-            (ran.code, ran.class()),
-            (code, "SetupFailure"),
-            "{}",
-            ran.outcome
-        );
+        assert_eq!((ran.code, ran.class()), (code, "SetupFailure"), "{}", ran.outcome);
         assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
         let message = ran.outcome["message"].as_str().expect("a sentence");
-        assert!(
-            message.contains(program) && message.contains(part),
-            "{message}"
-        );
+        assert!(message.contains(program) && message.contains(part), "{message}");
         let ran = cell().text().run();
         assert_eq!((ran.code, ran.stdout.len()), (code, 0), "{}", ran.stderr);
         assert!(ran.stderr.contains(message), "{}", ran.stderr);
@@ -282,9 +235,7 @@ fn programs_that_cannot_be_executed() {
 
 #[test]
 fn results_that_cannot_be_written() {
-    let ran = exec(&["true"])
-        .flag("--result", "/nonexistent/result.json")
-        .run();
+    let ran = exec(&["true"]).flag("--result", "/nonexistent/result.json").run();
     one_sentence(&ran, &["/nonexistent/result.json", "No such file"]);
     let ran = exec(&["true"]).flag("--result", "/proc").run();
     one_sentence(&ran, &["/proc", "irectory"]);
@@ -296,14 +247,8 @@ fn results_that_cannot_be_written() {
 
 #[test]
 fn a_refusal_does_not_touch_an_older_result() {
-    for (flag, value) in [
-        ("--cpus", "0"),
-        ("--require", "magic"),
-        ("--input", "/nonexistent"),
-    ] {
-        let cell = exec(&["true"])
-            .flag("--result", "result.json")
-            .flag(flag, value);
+    for (flag, value) in [("--cpus", "0"), ("--require", "magic"), ("--input", "/nonexistent")] {
+        let cell = exec(&["true"]).flag("--result", "result.json").flag(flag, value);
         let path = cell.dir().join("result.json");
         std::fs::write(&path, "older").expect("the test's own directory");
         if as_user() && is_root() {
@@ -323,32 +268,17 @@ fn inputs_that_are_no_directory() {
     let cell = exec(&["true"]).flag("--input", "input");
     std::fs::write(cell.dir().join("input"), "a file").expect("the test's own directory");
     one_sentence(&cell.run(), &["input", "directory"]);
-    one_sentence(
-        &exec(&["true"]).flag("--input", "/nonexistent").run(),
-        &["/nonexistent", "No such file"],
-    );
-    one_sentence(
-        &exec(&["true"]).flag("--stdin", "/nonexistent").run(),
-        &["/nonexistent", "No such file"],
-    );
+    one_sentence(&exec(&["true"]).flag("--input", "/nonexistent").run(), &["/nonexistent", "No such file"]);
+    one_sentence(&exec(&["true"]).flag("--stdin", "/nonexistent").run(), &["/nonexistent", "No such file"]);
     if as_user() {
-        one_sentence(
-            &exec(&["true"]).flag("--input", "/proc/1/fd").run(),
-            &["/proc/1/fd", "Permission denied"],
-        );
+        one_sentence(&exec(&["true"]).flag("--input", "/proc/1/fd").run(), &["/proc/1/fd", "Permission denied"]);
     }
 }
 
 #[test]
 fn what_this_version_does_not_have() {
-    one_sentence(
-        &exec(&["true"]).flag("--network", "restricted").run(),
-        &["restricted", "use none, local or full"],
-    );
-    one_sentence(
-        &exec(&["true"]).flag("--require", "magic").run(),
-        &["magic", "cgroup or landlock"],
-    );
+    one_sentence(&exec(&["true"]).flag("--network", "restricted").run(), &["restricted", "use none, local or full"]);
+    one_sentence(&exec(&["true"]).flag("--require", "magic").run(), &["magic", "cgroup or landlock"]);
 }
 
 #[test]
@@ -377,11 +307,6 @@ fn a_source_given_beside_a_directory_is_not_forgotten() {
         with_input(run_words(&["-"]).stdin(given.as_bytes())),
         with_input(python(given)),
     ] {
-        assert!(
-            ran.code == 125 || ran.out().contains("given"),
-            "{} {}",
-            ran.code,
-            ran.out()
-        );
+        assert!(ran.code == 125 || ran.out().contains("given"), "{} {}", ran.code, ran.out());
     }
 }

@@ -13,22 +13,10 @@ struct Ready {
 }
 
 fn ready(cell: Cell) -> Ready {
-    let (mut command, watch) = cell
-        .text()
-        .flag("--result", "result.json")
-        .flag("--timeout", "170s")
-        .prepare();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
-    let mut run = Ready {
-        stdout: BufReader::new(child.stdout.take().expect("piped")),
-        child,
-        watch,
-    };
+    let (mut command, watch) = cell.text().flag("--result", "result.json").flag("--timeout", "170s").prepare();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotcell starts");
+    let mut run = Ready { stdout: BufReader::new(child.stdout.take().expect("piped")), child, watch };
     assert_eq!(run.line(), "ready\n");
     run
 }
@@ -36,9 +24,7 @@ fn ready(cell: Cell) -> Ready {
 impl Ready {
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.stdout
-            .read_line(&mut line)
-            .expect("a pipe can be read");
+        self.stdout.read_line(&mut line).expect("a pipe can be read");
         line
     }
 
@@ -83,17 +69,9 @@ fn sweep() {
 #[test]
 fn a_signal_to_hotcell_calls_the_run_off() {
     for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
-        let mut run = ready(
-            attack("hears-term")
-                .program(&["exit"])
-                .flag("--grace", "1h"),
-        );
+        let mut run = ready(attack("hears-term").program(&["exit"]).flag("--grace", "1h"));
         run.signal(name);
-        assert_eq!(
-            run.line(),
-            "term\n",
-            "the program is told, and has its time"
-        );
+        assert_eq!(run.line(), "term\n", "the program is told, and has its time");
         let (code, stderr) = run.end();
         assert_eq!(code, 128 + number, "{stderr}");
         let result = run.watch.result();
@@ -192,10 +170,8 @@ fn at_random_moments(count: usize, signal: &'static str, seed: u64) -> Vec<(i32,
             let mut seed = seed ^ part;
             std::thread::spawn(move || {
                 let one = |_| {
-                    let (mut command, watch) = attack("ignores-term")
-                        .flag("--grace", "50ms")
-                        .flag("--timeout", "170s")
-                        .prepare();
+                    let (mut command, watch) =
+                        attack("ignores-term").flag("--grace", "50ms").flag("--timeout", "170s").prepare();
                     let mut child = command
                         .stdin(Stdio::null())
                         .stdout(Stdio::null())
@@ -203,9 +179,7 @@ fn at_random_moments(count: usize, signal: &'static str, seed: u64) -> Vec<(i32,
                         .spawn()
                         .expect("hotcell starts");
                     // The one place where time is the point: any moment must do.
-                    std::thread::sleep(std::time::Duration::from_micros(
-                        random(&mut seed) % 20_000,
-                    ));
+                    std::thread::sleep(std::time::Duration::from_micros(random(&mut seed) % 20_000));
                     send(child.id(), signal);
                     let code = watch.end_of(&mut child);
                     let mut stderr = String::new();
@@ -219,10 +193,7 @@ fn at_random_moments(count: usize, signal: &'static str, seed: u64) -> Vec<(i32,
             })
         })
         .collect();
-    threads
-        .into_iter()
-        .flat_map(|t| t.join().expect("nothing is left behind"))
-        .collect()
+    threads.into_iter().flat_map(|t| t.join().expect("nothing is left behind")).collect()
 }
 
 #[test]
@@ -260,12 +231,8 @@ fn many_starts_at_once() {
 #[test]
 fn a_reader_that_goes_away_ends_the_program() {
     let (mut command, watch) = exec(&["yes"]).text().flag("--timeout", "170s").prepare();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotcell starts");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     let mut line = String::new();
     stdout.read_line(&mut line).expect("a pipe can be read");

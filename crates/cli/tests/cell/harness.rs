@@ -20,8 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 pub const USER: u32 = 54321;
 
 pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN")
-        .map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
+    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
 }
 
 /// The hostile programs, one static binary, made from `tests/hostile` when it is not there or older.
@@ -32,18 +31,9 @@ pub fn hostile() -> &'static Path {
             return path.into();
         }
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let status = Command::new("make")
-            .args(["-s", "-C"])
-            .arg(&root)
-            .arg("target/hostile/hostile")
-            .status();
-        assert!(
-            status.expect("make is installed").success(),
-            "tests/hostile does not build"
-        );
-        root.join("target/hostile/hostile")
-            .canonicalize()
-            .expect("make has made it")
+        let status = Command::new("make").args(["-s", "-C"]).arg(&root).arg("target/hostile/hostile").status();
+        assert!(status.expect("make is installed").success(), "tests/hostile does not build");
+        root.join("target/hostile/hostile").canonicalize().expect("make has made it")
     })
 }
 
@@ -53,9 +43,7 @@ pub fn as_user() -> bool {
 }
 
 pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self")
-        .map(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
-        .unwrap_or(false)
+    std::fs::metadata("/proc/self").map(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0).unwrap_or(false)
 }
 
 /// One run to be.
@@ -91,9 +79,7 @@ pub struct Ran {
 /// `hotcell exec` of one of the hostile programs.
 pub fn attack(name: &str) -> Cell {
     let dir = hostile().parent().expect("it is in a directory").to_owned();
-    exec(&[])
-        .flag("--input", dir)
-        .program(&["/src/hostile", name])
+    exec(&[]).flag("--input", dir).program(&["/src/hostile", name])
 }
 
 pub fn exec(program: &[&str]) -> Cell {
@@ -119,29 +105,14 @@ pub fn python(source: &str) -> Cell {
 impl Cell {
     fn new(verb: &str) -> Cell {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let mark = format!(
-            "hotcell-test-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
+        let mark = format!("hotcell-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = TempDir::new(&mark);
         let mut command = Command::new(binary());
-        command
-            .current_dir(&dir.path)
-            .env("HOTCELL_TEST_MARK", &mark)
-            .env("SECRET_OF_THE_HOST", "do-not-tell");
+        command.current_dir(&dir.path).env("HOTCELL_TEST_MARK", &mark).env("SECRET_OF_THE_HOST", "do-not-tell");
         become_user(&mut command);
         let mut words: Vec<OsString> = vec![verb.into()];
         words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
-        Cell {
-            command,
-            words,
-            program: vec![],
-            stdin: vec![],
-            json: true,
-            mark,
-            dir,
-        }
+        Cell { command, words, program: vec![], stdin: vec![], json: true, mark, dir }
     }
 
     pub fn program(mut self, words: &[&str]) -> Cell {
@@ -194,44 +165,24 @@ impl Cell {
     /// For a test that holds the streams itself: the command, and who looks after what it leaves.
     pub fn prepare(mut self) -> (Command, Watch) {
         self.add_words();
-        let watch = Watch {
-            mark: self.mark,
-            mounts: host_mounts(),
-            dir: self.dir,
-        };
+        let watch = Watch { mark: self.mark, mounts: host_mounts(), dir: self.dir };
         (self.command, watch)
     }
 
     pub fn start(mut self) -> Going {
         self.add_words();
-        self.command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mounts = host_mounts();
         let mut child = self.command.spawn().expect("hotcell starts");
         let mut stdin = child.stdin.take().expect("piped");
         let input = std::mem::take(&mut self.stdin);
         std::thread::spawn(move || drop(stdin.write_all(&input)));
-        let (mut out, mut err) = (
-            child.stdout.take().expect("piped"),
-            child.stderr.take().expect("piped"),
-        );
+        let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let reader = std::thread::spawn(move || {
             let errors = std::thread::spawn(move || read_all(&mut err));
-            (
-                read_all(&mut out),
-                errors.join().expect("the reader does not panic"),
-            )
+            (read_all(&mut out), errors.join().expect("the reader does not panic"))
         });
-        Going {
-            child,
-            mark: self.mark,
-            dir: self.dir,
-            mounts,
-            json: self.json,
-            reader,
-        }
+        Going { child, mark: self.mark, dir: self.dir, mounts, json: self.json, reader }
     }
 
     /// Runs it to its end and checks that nothing is left.
@@ -288,16 +239,11 @@ impl Watch {
 
 /// 1000 and the signal, when a signal ended hotcell itself.
 fn exit_status(status: std::process::ExitStatus) -> i32 {
-    status
-        .code()
-        .unwrap_or_else(|| 1000 + status.signal().unwrap_or(0))
+    status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0))
 }
 
 pub fn send(pid: u32, signal: &str) {
-    let status = Command::new("kill")
-        .args(["-s", signal, &pid.to_string()])
-        .status()
-        .expect("kill is installed");
+    let status = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().expect("kill is installed");
     assert!(status.success(), "{signal} cannot be sent to {pid}");
 }
 
@@ -373,12 +319,7 @@ impl Going {
             true => serde_json::from_slice(&stdout).unwrap_or(Value::Null),
             false => Value::Null,
         };
-        Ran {
-            code,
-            stdout,
-            stderr,
-            outcome,
-        }
+        Ran { code, stdout, stderr, outcome }
     }
 }
 
@@ -395,10 +336,7 @@ impl Ran {
     /// The classes of all attempts, in their order.
     pub fn classes(&self) -> Vec<&str> {
         let all = self.outcome["violations"].as_array().map(Vec::as_slice);
-        all.unwrap_or_default()
-            .iter()
-            .filter_map(|v| v["class"].as_str())
-            .collect()
+        all.unwrap_or_default().iter().filter_map(|v| v["class"].as_str()).collect()
     }
 
     pub fn out(&self) -> &str {
@@ -407,18 +345,9 @@ impl Ran {
 
     #[track_caller]
     pub fn passes(&self) -> &Ran {
-        assert_eq!(
-            self.outcome["status"], "pass",
-            "{}\n{}",
-            self.stderr, self.outcome
-        );
+        assert_eq!(self.outcome["status"], "pass", "{}\n{}", self.stderr, self.outcome);
         assert_eq!((self.class(), self.code), ("none", 0), "{}", self.outcome);
-        assert_eq!(
-            self.outcome["violations"],
-            Value::Array(vec![]),
-            "{}",
-            self.outcome
-        );
+        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
         self
     }
 
@@ -427,99 +356,40 @@ impl Ran {
     pub fn violates(&self, class: &str) -> &Ran {
         assert_eq!(self.class(), class, "{}\n{:#}", self.stderr, self.outcome);
         assert_eq!(self.outcome["status"], "fail");
-        assert!(
-            self.outcome["evidence"].is_string(),
-            "no evidence: {}",
-            self.outcome
-        );
-        assert!(
-            !self.attempts(class).is_empty(),
-            "not listed: {}",
-            self.outcome
-        );
-        assert_eq!(
-            self.code,
-            if class == "TimeoutViolation" {
-                124
-            } else {
-                123
-            }
-        );
+        assert!(self.outcome["evidence"].is_string(), "no evidence: {}", self.outcome);
+        assert!(!self.attempts(class).is_empty(), "not listed: {}", self.outcome);
+        assert_eq!(self.code, if class == "TimeoutViolation" { 124 } else { 123 });
         self
     }
 
     /// Failed by itself, with this exit code, and is accused of nothing.
     #[track_caller]
     pub fn exits(&self, code: i32) -> &Ran {
-        assert_eq!(
-            self.class(),
-            "RuntimeError",
-            "{}\n{}",
-            self.stderr,
-            self.outcome
-        );
-        assert_eq!(
-            (self.outcome["exit_code"].as_i64(), self.code),
-            (Some(code.into()), code)
-        );
-        assert_eq!(
-            self.outcome["violations"],
-            Value::Array(vec![]),
-            "{}",
-            self.outcome
-        );
+        assert_eq!(self.class(), "RuntimeError", "{}\n{}", self.stderr, self.outcome);
+        assert_eq!((self.outcome["exit_code"].as_i64(), self.code), (Some(code.into()), code));
+        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
         self
     }
 
     #[track_caller]
     pub fn is_signaled(&self, signal: i32) -> &Ran {
-        assert_eq!(
-            self.class(),
-            "Signaled",
-            "{}\n{}",
-            self.stderr,
-            self.outcome
-        );
-        assert_eq!(
-            (self.outcome["signal"].as_i64(), self.code),
-            (Some(signal.into()), 128 + signal)
-        );
-        assert_eq!(
-            self.outcome["violations"],
-            Value::Array(vec![]),
-            "{}",
-            self.outcome
-        );
+        assert_eq!(self.class(), "Signaled", "{}\n{}", self.stderr, self.outcome);
+        assert_eq!((self.outcome["signal"].as_i64(), self.code), (Some(signal.into()), 128 + signal));
+        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
         self
     }
 
     /// The details of all attempts of one class.
     pub fn attempts(&self, class: &str) -> Vec<&Value> {
-        let all = self.outcome["violations"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        all.iter()
-            .filter(|v| v["class"] == class)
-            .map(|v| &v["detail"])
-            .collect()
+        let all = self.outcome["violations"].as_array().map(Vec::as_slice).unwrap_or_default();
+        all.iter().filter(|v| v["class"] == class).map(|v| &v["detail"]).collect()
     }
 
     /// Refused before anything ran: one sentence, exit 125.
     #[track_caller]
     pub fn refused(&self, part: &str) -> &Ran {
-        assert_eq!(
-            self.code,
-            125,
-            "{}\n{}",
-            self.stderr,
-            String::from_utf8_lossy(&self.stdout)
-        );
-        assert!(
-            self.stderr.contains(part),
-            "`{part}` is not in: {}",
-            self.stderr
-        );
+        assert_eq!(self.code, 125, "{}\n{}", self.stderr, String::from_utf8_lossy(&self.stdout));
+        assert!(self.stderr.contains(part), "`{part}` is not in: {}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
     }
@@ -535,8 +405,7 @@ fn marked(mark: &str) -> Vec<i32> {
         .filter(|pid| *pid != std::process::id() as i32)
         .filter(|pid| {
             let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            env.windows(mark.len())
-                .any(|window| window == mark.as_bytes())
+            env.windows(mark.len()).any(|window| window == mark.as_bytes())
         })
         .collect()
 }
@@ -556,10 +425,7 @@ fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
     };
-    for entry in entries
-        .flatten()
-        .filter(|e| e.file_type().is_ok_and(|t| t.is_dir()))
-    {
+    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
         let name = entry.file_name();
         match name.to_str().and_then(|n| n.strip_prefix("cell-")) {
             Some(rest) => {
@@ -587,10 +453,7 @@ pub fn nothing_left(mark: &str, mounts: &str) {
         if processes.is_empty() && groups.is_empty() {
             break;
         }
-        assert!(
-            Instant::now() < until,
-            "left behind: processes {processes:?}, groups {groups:?}"
-        );
+        assert!(Instant::now() < until, "left behind: processes {processes:?}, groups {groups:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(host_mounts(), mounts, "the host's mounts changed");

@@ -18,39 +18,24 @@ fn wall_time() {
     assert_eq!(ran.attempts("TimeoutViolation")[0]["limit"], 300);
     assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
     assert!(ran.outcome["duration_ms"].as_u64() >= Some(300));
-    exec(&["sleep", "0.3"])
-        .flag("--timeout", "60s")
-        .run()
-        .passes();
+    exec(&["sleep", "0.3"]).flag("--timeout", "60s").run().passes();
 }
 
 #[test]
 fn cpu_time_of_one_process() {
-    let ran = attack("spin")
-        .flag("--cpu-time", "300ms")
-        .flag("--timeout", "150s")
-        .run();
+    let ran = attack("spin").flag("--cpu-time", "300ms").flag("--timeout", "150s").run();
     ran.violates("TimeoutViolation");
     assert_eq!(ran.terminal(), "TimeoutViolation");
     let detail = ran.attempts("TimeoutViolation")[0];
-    assert_eq!(
-        (&detail["limit"], &detail["note"]),
-        (&300.into(), &"cpu time".into())
-    );
+    assert_eq!((&detail["limit"], &detail["note"]), (&300.into(), &"cpu time".into()));
     assert!(detail["observed"].as_u64() >= Some(300), "{detail}");
 }
 
 #[test]
 fn cpu_time_of_all_processes_together() {
     // None of them alone uses as much as the limit.
-    for words in [
-        ["spin-children", "4", "400"],
-        ["spin-one-by-one", "8", "200"],
-    ] {
-        let ran = attack_with(words[0], &words[1..])
-            .flag("--cpu-time", "1s")
-            .flag("--timeout", "150s")
-            .run();
+    for words in [["spin-children", "4", "400"], ["spin-one-by-one", "8", "200"]] {
+        let ran = attack_with(words[0], &words[1..]).flag("--cpu-time", "1s").flag("--timeout", "150s").run();
         ran.violates("TimeoutViolation");
         assert_eq!(ran.attempts("TimeoutViolation")[0]["note"], "cpu time");
     }
@@ -76,10 +61,7 @@ fn cpu_time_of_children_that_nobody_waits_for() {
 
 #[test]
 fn time_that_is_slept_is_no_cpu_time() {
-    exec(&["sleep", "1"])
-        .flag("--cpu-time", "900ms")
-        .run()
-        .passes();
+    exec(&["sleep", "1"]).flag("--cpu-time", "900ms").run().passes();
 }
 
 #[test]
@@ -94,10 +76,7 @@ fn a_tenth_of_a_processor() {
         ran.outcome["usage"]["cpu_ms"].as_u64().expect("a number"),
         ran.outcome["usage"]["wall_ms"].as_u64().expect("a number"),
     );
-    assert!(
-        cpu * 2 < wall,
-        "{cpu} ms of cpu in {wall} ms: not held back"
-    );
+    assert!(cpu * 2 < wall, "{cpu} ms of cpu in {wall} ms: not held back");
 }
 
 #[test]
@@ -110,10 +89,7 @@ fn a_memory_hog_is_a_memory_violation() {
 
 #[test]
 fn a_child_over_the_memory_limit() {
-    let ran = attack("hog-in-child")
-        .flag("--memory", "64m")
-        .flag("--scratch", "0")
-        .run();
+    let ran = attack("hog-in-child").flag("--memory", "64m").flag("--scratch", "0").run();
     ran.violates("MemoryLimitViolation");
     if !has_groups() {
         return skip("without groups the whole cell is ended, the parent too");
@@ -127,10 +103,7 @@ fn a_child_over_the_memory_limit() {
 fn memory_that_is_not_private() {
     for name in ["hog-shared", "hog-memfd"] {
         println!("{name}");
-        attack(name)
-            .flag("--memory", "64m")
-            .run()
-            .violates("MemoryLimitViolation");
+        attack(name).flag("--memory", "64m").run().violates("MemoryLimitViolation");
     }
 }
 
@@ -139,28 +112,19 @@ fn memory_that_is_only_reserved() {
     let ran = attack("reserve").flag("--memory", "64m").run();
     ran.passes();
     assert_eq!(ran.out(), "ENOMEM\n");
-    let ran = python("try: bytearray(1 << 46)\nexcept MemoryError: print('no')")
-        .flag("--memory", "128m")
-        .run();
+    let ran = python("try: bytearray(1 << 46)\nexcept MemoryError: print('no')").flag("--memory", "128m").run();
     ran.passes();
     assert_eq!(ran.out(), "no\n");
 }
 
 #[test]
 fn memory_that_forks_share() {
-    attack_with("share-pages", &["32", "12"])
-        .flag("--memory", "96m")
-        .run()
-        .passes();
+    attack_with("share-pages", &["32", "12"]).flag("--memory", "96m").run().passes();
 }
 
 #[test]
 fn a_fork_bomb_is_a_process_violation() {
-    attack("fork-bomb")
-        .flag("--processes", "20")
-        .flag("--timeout", "2s")
-        .run()
-        .violates("ProcessLimitViolation");
+    attack("fork-bomb").flag("--processes", "20").flag("--timeout", "2s").run().violates("ProcessLimitViolation");
 }
 
 #[test]
@@ -186,13 +150,8 @@ fn as_many_processes_as_are_allowed_and_one_more() {
 
 #[test]
 fn one_process_is_enough_for_a_program() {
-    attack_with("exit", &["0"])
-        .flag("--processes", "1")
-        .run()
-        .passes();
-    let ran = attack_with("fork-crowd", &["2"])
-        .flag("--processes", "1")
-        .run();
+    attack_with("exit", &["0"]).flag("--processes", "1").run().passes();
+    let ran = attack_with("fork-crowd", &["2"]).flag("--processes", "1").run();
     ran.violates("ProcessLimitViolation");
     assert_eq!(ran.out(), "1 EAGAIN\n");
 }
@@ -206,18 +165,14 @@ fn too_many_open_files_are_an_error_of_the_program() {
 
 #[test]
 fn a_file_over_the_file_size() {
-    let write =
-        |bytes: &str| attack_with("write-file", &["/work/f", bytes]).flag("--file-size", "1m");
+    let write = |bytes: &str| attack_with("write-file", &["/work/f", bytes]).flag("--file-size", "1m");
     let ran = write("1048576").run();
     ran.passes();
     assert_eq!(ran.out(), "written\n");
 
     let ran = write("1048577").run();
     ran.violates("DiskLimitViolation");
-    assert_eq!(
-        (ran.terminal(), &ran.outcome["signal"]),
-        ("DiskLimitViolation", &25.into())
-    );
+    assert_eq!((ran.terminal(), &ran.outcome["signal"]), ("DiskLimitViolation", &25.into()));
     assert_eq!(ran.attempts("DiskLimitViolation")[0]["limit"], MIB);
 
     let ran = write("1048577").program(&["ignore"]).run();
@@ -227,10 +182,7 @@ fn a_file_over_the_file_size() {
 
 #[test]
 fn a_full_scratch_is_a_disk_violation_and_no_oom_kill() {
-    let ran = attack("fill-scratch")
-        .flag("--scratch", "32m")
-        .flag("--memory", "64m")
-        .run();
+    let ran = attack("fill-scratch").flag("--scratch", "32m").flag("--memory", "64m").run();
     ran.violates("DiskLimitViolation");
     assert!(ran.out().contains("ENOSPC"), "{}", ran.out());
     assert_eq!(ran.outcome["exit_code"], 0);
@@ -241,18 +193,12 @@ fn the_scratch_is_one_at_all_its_places() {
     for path in ["/work/f", "/tmp/f", "/dev/shm/f"] {
         println!("{path}");
         let write = |bytes: &str| {
-            attack_with("write-file", &[path, bytes])
-                .flag("--scratch", "48m")
-                .flag("--memory", "16m")
-                .run()
+            attack_with("write-file", &[path, bytes]).flag("--scratch", "48m").flag("--memory", "16m").run()
         };
         let ran = write("60000000");
         ran.violates("DiskLimitViolation");
         assert_eq!(ran.out(), "ENOSPC\n");
-        assert_eq!(
-            (ran.terminal(), &ran.outcome["exit_code"]),
-            ("none", &0.into())
-        );
+        assert_eq!((ran.terminal(), &ran.outcome["exit_code"]), ("none", &0.into()));
         assert_eq!(ran.classes(), ["DiskLimitViolation"]);
 
         // More than the memory limit, less than the scratch.
@@ -266,19 +212,12 @@ fn the_scratch_is_one_at_all_its_places() {
 
 #[test]
 fn scratch_that_is_filled_and_emptied_fast_is_no_memory() {
-    attack_with("churn", &["/dev/shm/f", "200", "12"])
-        .flag("--scratch", "256m")
-        .flag("--memory", "8m")
-        .run()
-        .passes();
+    attack_with("churn", &["/dev/shm/f", "200", "12"]).flag("--scratch", "256m").flag("--memory", "8m").run().passes();
 }
 
 #[test]
 fn holes_in_a_file_take_no_scratch() {
-    let ran = attack("sparse")
-        .flag("--scratch", "16m")
-        .flag("--file-size", "1t")
-        .run();
+    let ran = attack("sparse").flag("--scratch", "16m").flag("--file-size", "1t").run();
     ran.passes();
     let used = ran.outcome["usage"]["scratch_bytes"].as_u64();
     assert!(used < Some(MIB), "{used:?}");
@@ -289,10 +228,7 @@ fn too_many_files_are_a_disk_violation() {
     for dir in ["/work", "/tmp", "/dev/shm"] {
         println!("{dir}");
         let make = |count: &str| {
-            attack_with("make-files", &[dir, count])
-                .flag("--scratch-inodes", "500")
-                .flag("--memory", "16m")
-                .run()
+            attack_with("make-files", &[dir, count]).flag("--scratch-inodes", "500").flag("--memory", "16m").run()
         };
         let ran = make("1000");
         ran.violates("DiskLimitViolation");
@@ -306,26 +242,20 @@ fn too_many_files_are_a_disk_violation() {
 
 #[test]
 fn as_many_files_as_the_default_allows_are_no_memory() {
-    let ran = attack_with("make-files", &["/work", "100000"])
-        .flag("--memory", "16m")
-        .run();
+    let ran = attack_with("make-files", &["/work", "100000"]).flag("--memory", "16m").run();
     ran.violates("DiskLimitViolation");
     assert_eq!(ran.out(), "65536 ENOSPC\n");
 }
 
 #[test]
 fn without_a_scratch_nothing_can_be_written() {
-    let ran = attack_with("write-file", &["/work/f", "1"])
-        .flag("--scratch", "0")
-        .run();
+    let ran = attack_with("write-file", &["/work/f", "1"]).flag("--scratch", "0").run();
     ran.violates("FilesystemWriteViolation");
 }
 
 #[test]
 fn a_flood_is_an_output_violation_and_both_ends_are_kept() {
-    let ran = python("import sys\nsys.stdout.write('A' + 'x' * 3_000_000 + 'Z')")
-        .flag("--output-limit", "1m")
-        .run();
+    let ran = python("import sys\nsys.stdout.write('A' + 'x' * 3_000_000 + 'Z')").flag("--output-limit", "1m").run();
     ran.violates("OutputLimitViolation");
     assert!(ran.out().starts_with('A') && ran.out().ends_with('Z'));
     assert_eq!(ran.outcome["output"]["stdout"]["bytes"], 3_000_002);
@@ -335,18 +265,11 @@ fn a_flood_is_an_output_violation_and_both_ends_are_kept() {
 #[test]
 fn as_much_output_as_is_allowed_and_one_byte_more() {
     for (fd, name) in [("1", "stdout"), ("2", "stderr")] {
-        let flood = |bytes: &str| {
-            attack_with("flood", &[fd, bytes])
-                .flag("--output-limit", "100k")
-                .run()
-        };
+        let flood = |bytes: &str| attack_with("flood", &[fd, bytes]).flag("--output-limit", "100k").run();
         let ran = flood("102400");
         ran.passes();
         let info = &ran.outcome["output"];
-        assert_eq!(
-            (&info["truncated"], &info[name]["dropped"]),
-            (&false.into(), &0.into())
-        );
+        assert_eq!((&info["truncated"], &info[name]["dropped"]), (&false.into(), &0.into()));
         assert_eq!(ran.outcome[name].as_str().map(str::len), Some(102_400));
 
         let ran = flood("102401");
@@ -354,18 +277,11 @@ fn as_much_output_as_is_allowed_and_one_byte_more() {
         assert_eq!(ran.terminal(), "none");
         assert_eq!(ran.outcome["exit_code"], 0);
         let info = &ran.outcome["output"];
-        assert_eq!(
-            (&info["truncated"], &info[name]["dropped"]),
-            (&true.into(), &1.into())
-        );
+        assert_eq!((&info["truncated"], &info[name]["dropped"]), (&true.into(), &1.into()));
         assert_eq!(ran.attempts("OutputLimitViolation")[0]["note"], name);
     }
     // The limit is of each stream.
-    let both = |bytes| {
-        attack_with("flood-both", &[bytes])
-            .flag("--output-limit", "100k")
-            .run()
-    };
+    let both = |bytes| attack_with("flood-both", &[bytes]).flag("--output-limit", "100k").run();
     both("102400").passes();
     let ran = both("5000000");
     ran.violates("OutputLimitViolation");
@@ -373,20 +289,13 @@ fn as_much_output_as_is_allowed_and_one_byte_more() {
         assert_eq!(ran.outcome["output"][name]["bytes"], 5_000_000);
         assert_eq!(ran.outcome["output"][name]["kept"], 102_400);
     }
-    let notes: Vec<_> = ran
-        .attempts("OutputLimitViolation")
-        .iter()
-        .map(|d| d["note"].clone())
-        .collect();
+    let notes: Vec<_> = ran.attempts("OutputLimitViolation").iter().map(|d| d["note"].clone()).collect();
     assert_eq!(notes.len(), 2, "both streams are over: {notes:?}");
 }
 
 #[test]
 fn the_caller_gets_no_more_output_than_the_limit() {
-    let ran = attack_with("flood-both", &["5000000"])
-        .flag("--output-limit", "100k")
-        .text()
-        .run();
+    let ran = attack_with("flood-both", &["5000000"]).flag("--output-limit", "100k").text().run();
     assert_eq!((ran.code, ran.stdout.len()), (123, 102_400));
     let summary = ran.stderr.trim_start_matches('x');
     assert_eq!(ran.stderr.len() - summary.len(), 102_400);

@@ -13,13 +13,7 @@ fn flood(bytes: &str) -> Cell {
 /// The most memory that a process ever had, in bytes, while it is there to be asked.
 fn most_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let kb = status.lines().find_map(|l| {
-        l.strip_prefix("VmHWM:")?
-            .trim()
-            .strip_suffix(" kB")?
-            .parse::<u64>()
-            .ok()
-    })?;
+    let kb = status.lines().find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())?;
     Some(kb * 1024)
 }
 
@@ -30,10 +24,7 @@ fn every_byte_on_both_streams() {
     assert_eq!((ran.code, &ran.stdout), (0, &up));
     // The harness has made text of it: look at the bytes again, through a shell that changes nothing.
     let (mut command, watch) = attack("every-byte").text().prepare();
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .expect("hotcell starts");
+    let output = command.stdin(Stdio::null()).output().expect("hotcell starts");
     let down: Vec<u8> = (0..=255).rev().collect();
     assert_eq!((output.stdout, output.stderr), (up, down));
     watch.nothing_left();
@@ -43,12 +34,8 @@ fn every_byte_on_both_streams() {
 fn output_arrives_while_the_program_waits() {
     let script = "echo one; read a; echo two $a >&2; read b; echo three $b; read c; exit 5";
     let (mut command, watch) = exec(&["sh", "-c", script]).text().word("--quiet").prepare();
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotcell starts");
     let mut stdin = child.stdin.take().expect("piped");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
@@ -65,10 +52,7 @@ fn output_arrives_while_the_program_waits() {
     assert_eq!(line(&mut stdout), "three B\n");
     drop(stdin);
     assert_eq!(watch.end_of(&mut child), 5);
-    assert_eq!(
-        (line(&mut stdout), line(&mut stderr)),
-        (String::new(), String::new())
-    );
+    assert_eq!((line(&mut stdout), line(&mut stderr)), (String::new(), String::new()));
     watch.nothing_left();
 }
 
@@ -82,16 +66,10 @@ fn a_caller_who_does_not_read_stops_the_program_and_delays_no_end() {
         .text()
         .word("--quiet")
         .prepare();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("hotcell starts");
     let mut stdout = child.stdout.take().expect("piped");
     // Nothing is read, and the cell ends all the same: only hotcell stays, with what nobody took.
-    wait_until("the program", || {
-        watch.processes().into_iter().any(is_hostile)
-    });
+    wait_until("the program", || watch.processes().into_iter().any(is_hostile));
     let until = Instant::now() + Duration::from_secs(40);
     while watch.processes().into_iter().any(is_hostile) {
         if Instant::now() > until {
@@ -105,11 +83,7 @@ fn a_caller_who_does_not_read_stops_the_program_and_delays_no_end() {
     assert_eq!(watch.end_of(&mut child), 124);
     let result = watch.result();
     // Three pipes' worth at most was on its way.
-    assert!(
-        bytes.len() <= 256 << 10,
-        "{} bytes went through",
-        bytes.len()
-    );
+    assert!(bytes.len() <= 256 << 10, "{} bytes went through", bytes.len());
     assert_eq!(result["output"]["stdout"]["bytes"], bytes.len());
     assert_eq!(result["failure_class"], "TimeoutViolation");
     watch.nothing_left();
@@ -123,15 +97,8 @@ fn is_hostile(pid: i32) -> bool {
 #[test]
 fn a_flood_through_a_slow_reader_takes_no_memory() {
     const SIZE: usize = 200_000_000;
-    let (mut command, watch) = flood("200000000")
-        .flag("--output-limit", "1g")
-        .text()
-        .prepare();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
+    let (mut command, watch) = flood("200000000").flag("--output-limit", "1g").text().prepare();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("hotcell starts");
     let mut stdout = child.stdout.take().expect("piped");
     let (mut total, mut most, mut buf) = (0, 0, vec![0u8; 64 << 10]);
     loop {
@@ -149,15 +116,8 @@ fn a_flood_through_a_slow_reader_takes_no_memory() {
 
 #[test]
 fn a_flood_over_the_cap_takes_no_memory() {
-    let (mut command, watch) = attack("flood-both")
-        .program(&["100000000"])
-        .flag("--output-limit", "1m")
-        .prepare();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
+    let (mut command, watch) = attack("flood-both").program(&["100000000"]).flag("--output-limit", "1m").prepare();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("hotcell starts");
     let mut stdout = child.stdout.take().expect("piped");
     let pid = child.id();
     let sampler = std::thread::spawn(move || {
@@ -183,39 +143,22 @@ fn a_flood_over_the_cap_takes_no_memory() {
 fn both_streams_are_complete_and_in_order() {
     let ran = attack("alternate").program(&["20000"]).run();
     ran.passes();
-    let numbers = |from: i32| -> String {
-        (from..20_000)
-            .step_by(2)
-            .map(|n| format!("{n}\n"))
-            .collect()
-    };
+    let numbers = |from: i32| -> String { (from..20_000).step_by(2).map(|n| format!("{n}\n")).collect() };
     assert!(ran.outcome["stdout"] == numbers(0) && ran.outcome["stderr"] == numbers(1));
 }
 
 #[test]
 fn a_program_may_close_its_streams() {
-    let ran = exec(&[
-        "sh",
-        "-c",
-        "echo out; exec 1>&-; cat >/dev/null; echo err >&2; exit 4",
-    ])
-    .stdin(b"something")
-    .run();
+    let ran =
+        exec(&["sh", "-c", "echo out; exec 1>&-; cat >/dev/null; echo err >&2; exit 4"]).stdin(b"something").run();
     ran.exits(4);
-    assert_eq!(
-        (ran.out(), &ran.outcome["stderr"]),
-        ("out\n", &"err\n".into())
-    );
-    exec(&["sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.1"])
-        .run()
-        .passes();
+    assert_eq!((ran.out(), &ran.outcome["stderr"]), ("out\n", &"err\n".into()));
+    exec(&["sh", "-c", "exec 0<&- 1>&- 2>&-; sleep 0.1"]).run().passes();
 }
 
 #[test]
 fn ten_megabytes_of_input() {
-    let input: Vec<u8> = (0..10_000_000u32)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
+    let input: Vec<u8> = (0..10_000_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let ran = exec(&["cat"]).stdin(&input).text().run();
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout == input, "{} bytes came back", ran.stdout.len());
@@ -227,14 +170,8 @@ fn an_empty_input_is_at_its_end() {
     ran.passes();
     assert_eq!(ran.out(), "end\n");
     let (mut command, watch) = exec(&["sh", "-c", "cat; echo end"]).text().prepare();
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .expect("hotcell starts");
-    assert_eq!(
-        (output.status.code(), output.stdout),
-        (Some(0), b"end\n".to_vec())
-    );
+    let output = command.stdin(Stdio::null()).output().expect("hotcell starts");
+    assert_eq!((output.status.code(), output.stdout), (Some(0), b"end\n".to_vec()));
     watch.nothing_left();
 }
 
@@ -252,26 +189,16 @@ fn input_from_a_file() {
 fn input_that_is_never_read_holds_up_nobody() {
     let much = vec![b'x'; 10_000_000];
     exec(&["true"]).stdin(&much).run().passes();
-    let ran = exec(&["sh", "-c", "exec 0<&-; echo done"])
-        .stdin(&much)
-        .run();
+    let ran = exec(&["sh", "-c", "exec 0<&-; echo done"]).stdin(&much).run();
     ran.passes();
     assert_eq!(ran.out(), "done\n");
-    exec(&["sleep", "600"])
-        .stdin(&much)
-        .flag("--timeout", "300ms")
-        .run()
-        .violates("TimeoutViolation");
+    exec(&["sleep", "600"]).stdin(&much).flag("--timeout", "300ms").run().violates("TimeoutViolation");
 }
 
 #[test]
 fn input_that_never_ends_holds_up_nobody() {
     let (mut command, watch) = exec(&["sh", "-c", "read a; echo $a"]).text().prepare();
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("hotcell starts");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("hotcell starts");
     let mut stdin = child.stdin.take().expect("piped");
     stdin.write_all(b"word\n").expect("it is read");
     assert_eq!(watch.end_of(&mut child), 0);
@@ -291,17 +218,12 @@ fn text_that_is_no_utf8_is_replaced_in_json() {
 fn streams_that_the_caller_has_closed() {
     // As `hotcell exec ... >&-` does.
     for closed in ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"] {
-        let (command, watch) = exec(&["sh", "-c", "echo out; echo err >&2; exit 3"])
-            .text()
-            .prepare();
+        let (command, watch) = exec(&["sh", "-c", "echo out; echo err >&2; exit 3"]).text().prepare();
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &format!("exec {closed}; exec \"$@\""), "sh"]);
         shell.arg(command.get_program()).args(command.get_args());
         let mut shell = around(shell, &command);
-        shell
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let status = shell.spawn().and_then(|mut c| c.wait()).expect("sh starts");
         assert_eq!(status.code(), Some(3), "{closed}");
         watch.nothing_left();

@@ -16,10 +16,7 @@ fn an_exit_code_is_its_own() {
 
 #[test]
 fn an_infinite_loop_is_a_timeout() {
-    python("while True: pass")
-        .flag("--timeout", "300ms")
-        .run()
-        .violates("TimeoutViolation");
+    python("while True: pass").flag("--timeout", "300ms").run().violates("TimeoutViolation");
 }
 
 #[test]
@@ -29,26 +26,20 @@ fn exit_137_by_itself_is_no_timeout_and_no_kill() {
 
 #[test]
 fn a_program_that_kills_itself_is_signaled() {
-    python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-        .run()
-        .is_signaled(9);
+    python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)").run().is_signaled(9);
 }
 
 #[test]
 fn a_connection_is_a_network_violation() {
     let ran = python("import socket\nsocket.create_connection(('192.0.2.1', 80), 5)").run();
-    let attempt = ran
-        .violates("NetworkAccessViolation")
-        .attempts("NetworkAccessViolation")[0];
+    let attempt = ran.violates("NetworkAccessViolation").attempts("NetworkAccessViolation")[0];
     assert_eq!(attempt["address"], "192.0.2.1:80");
 }
 
 #[test]
 fn a_swallowed_refusal_is_still_on_record() {
     let ran = python("try: open('/src/main.py', 'a')\nexcept OSError: pass").run();
-    let attempt = ran
-        .violates("FilesystemWriteViolation")
-        .attempts("FilesystemWriteViolation")[0];
+    let attempt = ran.violates("FilesystemWriteViolation").attempts("FilesystemWriteViolation")[0];
     assert_eq!(attempt["path"], "/src/main.py");
     assert_eq!(ran.outcome["exit_code"], 0);
 }
@@ -56,10 +47,7 @@ fn a_swallowed_refusal_is_still_on_record() {
 #[test]
 fn words_are_no_evidence() {
     let words = "Permission denied NetworkAccessViolation Out of memory Killed SyscallViolation";
-    let ran = python(&format!(
-        "import sys; print('{words}', file=sys.stderr); print('{words}'); sys.exit(1)"
-    ))
-    .run();
+    let ran = python(&format!("import sys; print('{words}', file=sys.stderr); print('{words}'); sys.exit(1)")).run();
     ran.exits(1);
 }
 
@@ -73,15 +61,9 @@ fn ptrace_is_a_syscall_violation() {
 #[test]
 fn every_exit_code_is_passed_on() {
     // Those in between differ from these by nothing but their number.
-    let codes = (1..=16)
-        .chain([42, 64, 77, 100])
-        .chain(120..=145)
-        .chain(250..=255);
+    let codes = (1..=16).chain([42, 64, 77, 100]).chain(120..=145).chain(250..=255);
     for code in codes {
-        attack("exit")
-            .program(&[&code.to_string()])
-            .run()
-            .exits(code);
+        attack("exit").program(&[&code.to_string()]).run().exits(code);
     }
     attack("exit").program(&["256"]).run().passes();
 }
@@ -92,16 +74,10 @@ fn every_signal_that_a_program_can_die_of() {
     // SIGXFSZ has a test of its own.
     let own = |n: &i32| !IGNORED_OR_STOPPING.contains(n) && *n != 25;
     for signal in (1..=31).filter(own).chain([34, 50, 64]) {
-        attack("die-of")
-            .program(&[&signal.to_string()])
-            .run()
-            .is_signaled(signal);
+        attack("die-of").program(&[&signal.to_string()]).run().is_signaled(signal);
     }
     for ignored in [17, 18, 23, 28] {
-        attack("die-of")
-            .program(&[&ignored.to_string()])
-            .run()
-            .exits(99);
+        attack("die-of").program(&[&ignored.to_string()]).run().exits(99);
     }
 }
 
@@ -112,13 +88,7 @@ fn sigxfsz_by_its_own_hand_is_no_disk_violation() {
 
 #[test]
 fn faults_are_signals() {
-    for (name, signal) in [
-        ("segfault", 11),
-        ("overflow", 11),
-        ("abort", 6),
-        ("divide", 8),
-        ("illegal", 4),
-    ] {
+    for (name, signal) in [("segfault", 11), ("overflow", 11), ("abort", 6), ("divide", 8), ("illegal", 4)] {
         println!("{name}");
         attack(name).run().is_signaled(signal);
     }
@@ -129,10 +99,7 @@ fn a_syntax_error_in_python_is_told_by_python() {
     let ran = python("def broken(:\n    pass\n").run();
     ran.exits(1);
     let stderr = ran.outcome["stderr"].as_str().expect("text");
-    assert!(
-        stderr.contains("SyntaxError") && stderr.contains("main.py"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("SyntaxError") && stderr.contains("main.py"), "{stderr}");
     let ran = python("def f(): raise ValueError('x')\nf()").run();
     ran.exits(1);
     let stderr = ran.outcome["stderr"].as_str().expect("text");
@@ -147,10 +114,7 @@ fn a_timeout_ends_whoever_does_not_want_to() {
     assert_eq!(ran.outcome["signal"], 15);
 
     for name in ["ignores-term", "hears-term"] {
-        let ran = attack(name)
-            .flag("--timeout", "500ms")
-            .flag("--grace", "200ms")
-            .run();
+        let ran = attack(name).flag("--timeout", "500ms").flag("--grace", "200ms").run();
         ran.violates("TimeoutViolation");
         assert_eq!(ran.outcome["signal"], 9, "{name}");
     }
@@ -158,21 +122,14 @@ fn a_timeout_ends_whoever_does_not_want_to() {
 
 #[test]
 fn a_stopped_program_is_woken_to_be_ended() {
-    let ran = attack("stops-itself")
-        .flag("--timeout", "500ms")
-        .flag("--grace", "60s")
-        .run();
+    let ran = attack("stops-itself").flag("--timeout", "500ms").flag("--grace", "60s").run();
     ran.violates("TimeoutViolation");
     assert_eq!(ran.outcome["signal"], 15);
 }
 
 #[test]
 fn ending_well_after_the_timeout_is_still_a_timeout() {
-    let ran = attack("hears-term")
-        .program(&["exit"])
-        .flag("--timeout", "500ms")
-        .flag("--grace", "60s")
-        .run();
+    let ran = attack("hears-term").program(&["exit"]).flag("--timeout", "500ms").flag("--grace", "60s").run();
     ran.violates("TimeoutViolation");
     assert_eq!(ran.out(), "ready\nterm\n", "it had its time to speak");
     assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
@@ -196,10 +153,7 @@ fn what_happened_first_names_the_run_and_what_ended_it_is_the_event() {
     assert_eq!(ran.terminal(), "TimeoutViolation");
     assert_eq!(ran.classes(), ["SyscallViolation", "TimeoutViolation"]);
 
-    let ran = attack("stay-then-ptrace")
-        .flag("--timeout", "500ms")
-        .flag("--grace", "60s")
-        .run();
+    let ran = attack("stay-then-ptrace").flag("--timeout", "500ms").flag("--grace", "60s").run();
     ran.violates("TimeoutViolation");
     assert_eq!(ran.terminal(), "TimeoutViolation");
     assert_eq!(ran.classes(), ["TimeoutViolation", "SyscallViolation"]);
@@ -208,28 +162,17 @@ fn what_happened_first_names_the_run_and_what_ended_it_is_the_event() {
 #[test]
 fn a_violation_and_an_exit_of_its_own() {
     // The refusal names the run; how the program took it is beside it.
-    let ran =
-        python("import os, sys\ntry: os.mkdir('/usr/x')\nexcept OSError: pass\nsys.exit(7)").run();
+    let ran = python("import os, sys\ntry: os.mkdir('/usr/x')\nexcept OSError: pass\nsys.exit(7)").run();
     ran.violates("FilesystemWriteViolation");
-    assert_eq!(
-        (&ran.outcome["exit_code"], ran.terminal()),
-        (&7.into(), "none")
-    );
-    let ran =
-        python("import os\ntry: os.mkdir('/usr/x')\nexcept OSError: pass\nos.kill(os.getpid(), 9)")
-            .run();
+    assert_eq!((&ran.outcome["exit_code"], ran.terminal()), (&7.into(), "none"));
+    let ran = python("import os\ntry: os.mkdir('/usr/x')\nexcept OSError: pass\nos.kill(os.getpid(), 9)").run();
     ran.violates("FilesystemWriteViolation");
-    assert_eq!(
-        (&ran.outcome["signal"], ran.terminal()),
-        (&9.into(), "none")
-    );
+    assert_eq!((&ran.outcome["signal"], ran.terminal()), (&9.into(), "none"));
 }
 
 #[test]
 fn what_a_violation_does_is_the_callers_choice() {
-    let ran = attack("ptrace-then-stay")
-        .flag("--on-violation", "kill")
-        .run();
+    let ran = attack("ptrace-then-stay").flag("--on-violation", "kill").run();
     ran.violates("SyscallViolation");
     assert_eq!(ran.terminal(), "SyscallViolation");
     assert_eq!(ran.outcome["signal"], 9);
@@ -239,38 +182,24 @@ fn what_a_violation_does_is_the_callers_choice() {
     assert_eq!(ran.classes(), ["SyscallViolation"]);
 
     // A limit ends a run under any policy.
-    let ran = attack("ptrace-then-stay")
-        .flag("--on-violation", "note")
-        .flag("--timeout", "500ms")
-        .run();
+    let ran = attack("ptrace-then-stay").flag("--on-violation", "note").flag("--timeout", "500ms").run();
     ran.violates("TimeoutViolation");
     assert_eq!(ran.terminal(), "TimeoutViolation");
 }
 
 #[test]
 fn the_list_of_attempts_has_an_end() {
-    let source =
-        "import os\nfor i in range(250):\n    try: os.mkdir(f'/usr/{i}')\n    except OSError: pass";
+    let source = "import os\nfor i in range(250):\n    try: os.mkdir(f'/usr/{i}')\n    except OSError: pass";
     let ran = python(source).run();
     ran.violates("FilesystemWriteViolation");
     let listed = ran.attempts("FilesystemWriteViolation");
-    assert_eq!(
-        (listed.len(), &ran.outcome["violations_dropped"]),
-        (100, &150.into())
-    );
-    assert_eq!(
-        (&listed[0]["path"], &listed[99]["path"]),
-        (&"/usr/0".into(), &"/usr/99".into())
-    );
+    assert_eq!((listed.len(), &ran.outcome["violations_dropped"]), (100, &150.into()));
+    assert_eq!((&listed[0]["path"], &listed[99]["path"]), (&"/usr/0".into(), &"/usr/99".into()));
 }
 
 #[test]
 fn retrying_is_advised_by_class() {
-    for (name, advice) in [
-        ("exit", "deterministic"),
-        ("abort", "deterministic"),
-        ("ptrace", "policy"),
-    ] {
+    for (name, advice) in [("exit", "deterministic"), ("abort", "deterministic"), ("ptrace", "policy")] {
         let ran = attack(name).program(&["3"]).run();
         assert_eq!(ran.outcome["retry_class"], advice, "{name}");
     }
