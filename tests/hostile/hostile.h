@@ -19,7 +19,14 @@ struct attack {
     int (*run)(int argc, char **argv);
 };
 
+/* One line for each thing that was tried: its name, and `done` or the name of the errno. */
+static inline void tell(const char *what, long result) {
+    printf("%s %s\n", what, result < 0 ? strerrorname_np(errno) : "done");
+    fflush(stdout);
+}
+
 /* Each file of attacks ends in a table; main.c lists the tables. */
-extern const struct attack memory_attacks[], process_attacks[], disk_attacks[], syscall_attacks[];
-extern const struct attack hunger_attacks[], crowd_attacks[], ending_attacks[], stream_attacks[];
+extern const struct attack memory_attacks[], process_attacks[], disk_attacks[], syscall_attacks[], abi_attacks[],
+    file_attacks[], network_attacks[], neighbour_attacks[], hunger_attacks[], crowd_attacks[], ending_attacks[],
+    stream_attacks[];
 #endif

@@ -5,9 +5,10 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -43,7 +44,7 @@ pub fn as_user() -> bool {
 }
 
 pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").map(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0).unwrap_or(false)
+    std::fs::metadata("/proc/self").map(|m| m.uid() == 0).unwrap_or(false)
 }
 
 /// One run to be.
@@ -52,6 +53,9 @@ pub struct Cell {
     words: Vec<OsString>,
     program: Vec<OsString>,
     stdin: Vec<u8>,
+    holds_stdin: bool,
+    /// Redirections of a shell, for fds that hotcell is started with.
+    inherits: Option<String>,
     json: bool,
     mark: String,
     dir: TempDir,
@@ -60,6 +64,8 @@ pub struct Cell {
 /// A run that is going.
 pub struct Going {
     pub child: Child,
+    /// Kept open until the run is to finish, where that was asked for.
+    stdin: Option<ChildStdin>,
     mark: String,
     dir: TempDir,
     mounts: String,
@@ -112,7 +118,17 @@ impl Cell {
         become_user(&mut command);
         let mut words: Vec<OsString> = vec![verb.into()];
         words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
-        Cell { command, words, program: vec![], stdin: vec![], json: true, mark, dir }
+        Cell {
+            command,
+            words,
+            program: vec![],
+            stdin: vec![],
+            holds_stdin: false,
+            inherits: None,
+            json: true,
+            mark,
+            dir,
+        }
     }
 
     pub fn program(mut self, words: &[&str]) -> Cell {
@@ -132,6 +148,18 @@ impl Cell {
 
     pub fn stdin(mut self, bytes: &[u8]) -> Cell {
         self.stdin = bytes.to_vec();
+        self
+    }
+
+    /// The program's input stays open until `finish`.
+    pub fn holding_stdin(mut self) -> Cell {
+        self.holds_stdin = true;
+        self
+    }
+
+    /// Starts hotcell with more fds than three, as a shell would: `7</etc/passwd 9>&1`.
+    pub fn inheriting(mut self, redirections: &str) -> Cell {
+        self.inherits = Some(redirections.to_owned());
         self
     }
 
@@ -159,6 +187,9 @@ impl Cell {
             self.words.push("--".into());
             self.words.append(&mut self.program);
         }
+        if let Some(redirections) = &self.inherits {
+            self.command = through_shell(&self.command, redirections);
+        }
         self.command.args(&self.words);
     }
 
@@ -176,13 +207,18 @@ impl Cell {
         let mut child = self.command.spawn().expect("hotcell starts");
         let mut stdin = child.stdin.take().expect("piped");
         let input = std::mem::take(&mut self.stdin);
-        std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let stdin = if self.holds_stdin {
+            Some(stdin)
+        } else {
+            std::thread::spawn(move || drop(stdin.write_all(&input)));
+            None
+        };
         let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
         let reader = std::thread::spawn(move || {
             let errors = std::thread::spawn(move || read_all(&mut err));
             (read_all(&mut out), errors.join().expect("the reader does not panic"))
         });
-        Going { child, mark: self.mark, dir: self.dir, mounts, json: self.json, reader }
+        Going { child, stdin, mark: self.mark, dir: self.dir, mounts, json: self.json, reader }
     }
 
     /// Runs it to its end and checks that nothing is left.
@@ -277,6 +313,19 @@ pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
 }
 
+/// The same command with the same environment, started by a shell that has more fds open.
+fn through_shell(command: &Command, redirections: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(format!("exec \"$0\" \"$@\" {redirections}"))
+        .arg(command.get_program())
+        .current_dir(command.get_current_dir().expect("every cell has one"))
+        .envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    become_user(&mut shell);
+    shell
+}
+
 fn read_all(from: &mut impl Read) -> Vec<u8> {
     let mut bytes = vec![];
     from.read_to_end(&mut bytes).expect("a pipe can be read");
@@ -297,7 +346,18 @@ impl Going {
         send(self.child.id(), signal);
     }
 
+    /// Waits until a process of the cell calls itself by this name.
+    #[track_caller]
+    pub fn wait_for_name(&self, name: &str) {
+        wait_until(name, || {
+            self.processes()
+                .iter()
+                .any(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|n| n.trim() == name))
+        });
+    }
+
     pub fn finish(mut self) -> Ran {
+        drop(self.stdin.take());
         let until = Instant::now() + DEADLINE;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("it is our child") {
@@ -341,6 +401,15 @@ impl Ran {
 
     pub fn out(&self) -> &str {
         self.outcome["stdout"].as_str().unwrap_or_default()
+    }
+
+    /// What the program says of one thing that it tried: `done`, or the name of an errno.
+    #[track_caller]
+    pub fn tells(&self, what: &str) -> &str {
+        self.out()
+            .lines()
+            .find_map(|line| line.strip_prefix(what)?.strip_prefix(' '))
+            .unwrap_or_else(|| panic!("nothing of `{what}` in: {:#}", self.outcome))
     }
 
     #[track_caller]
@@ -466,6 +535,63 @@ pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     while !done() {
         assert!(Instant::now() < until, "{what} did not come");
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A directory that a cell gets as its input. Everybody may write in it, so that it is the cell that says no.
+pub struct Input {
+    dir: TempDir,
+}
+
+impl Input {
+    /// With the hostile programs, a source, a file to attack and an empty directory.
+    pub fn new(source: &str) -> Input {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("hotcell-input-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let input = Input { dir: TempDir::new(&name) };
+        let path = |name: &str| input.dir.path.join(name);
+        std::fs::write(path("main.py"), source).expect("our own directory");
+        std::fs::write(path("target"), "as it was").expect("our own directory");
+        std::fs::create_dir(path("empty")).expect("our own directory");
+        std::fs::copy(hostile(), path("hostile")).expect("our own directory");
+        for (name, mode) in [("main.py", 0o666), ("target", 0o666), ("empty", 0o777), ("", 0o777)] {
+            std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("ours");
+        }
+        if as_user() && is_root() {
+            for name in ["main.py", "target", "empty", "hostile"] {
+                std::os::unix::fs::chown(path(name), Some(USER), Some(USER)).expect("root may");
+            }
+        }
+        input
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.dir.path
+    }
+
+    /// `hotcell run` of its source.
+    pub fn python(&self) -> Cell {
+        let mut cell = Cell::new("run").flag("--input", self.path());
+        cell.words.push(self.path().join("main.py").into());
+        cell
+    }
+
+    /// `hotcell exec` of one of the hostile programs in it.
+    pub fn attack(&self, name: &str) -> Cell {
+        exec(&["/src/hostile", name]).flag("--input", self.path())
+    }
+
+    /// Nothing was added, removed or changed.
+    #[track_caller]
+    pub fn assert_untouched(&self) {
+        let mut names: Vec<_> =
+            std::fs::read_dir(self.path()).expect("it is there").flatten().map(|e| e.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["empty", "hostile", "main.py", "target"]);
+        let target = self.path().join("target");
+        assert_eq!(std::fs::read_to_string(&target).expect("it is there"), "as it was");
+        let mode = std::fs::metadata(&target).expect("it is there").mode();
+        assert_eq!(mode & 0o7777, 0o666, "its mode was changed");
     }
 }
 

@@ -3,7 +3,11 @@
 mod bad_input;
 mod cli;
 mod ends;
+mod escape;
 mod harness;
 mod limits;
+mod network;
 mod output;
+mod syscalls;
 mod verdicts;
+mod writes;
