@@ -155,7 +155,7 @@ fn run_file(file: &str) -> Cell {
     for name in ["input.txt", "input", "input.secret.py", "main.py"] {
         std::fs::write(cell.dir().join(name), "print(1)").expect("the test's own directory");
     }
-    let mode = std::fs::Permissions::from_mode(0);
+    let mode = std::fs::Permissions::from_mode(0o000);
     std::fs::set_permissions(cell.dir().join("input.secret.py"), mode).expect("it is ours");
     cell
 }

@@ -239,10 +239,6 @@ impl Watch {
         marked(&self.mark)
     }
 
-    pub fn dir(&self) -> &Path {
-        &self.dir.path
-    }
-
     /// The Outcome that `--result result.json` has written.
     pub fn result(&self) -> Value {
         let text = std::fs::read(self.dir.path.join("result.json")).expect("there is a result");
@@ -340,10 +336,6 @@ impl Going {
 
     pub fn dir(&self) -> &Path {
         &self.dir.path
-    }
-
-    pub fn signal(&self, signal: &str) {
-        send(self.child.id(), signal);
     }
 
     /// Waits until a process of the cell calls itself by this name.
