@@ -92,6 +92,13 @@ pub fn exec(program: &[&str]) -> Cell {
     Cell::new("exec").program(program)
 }
 
+/// `hotcell run` with these words.
+pub fn run_words(words: &[&str]) -> Cell {
+    let mut cell = Cell::new("run");
+    cell.words.extend(words.iter().map(OsString::from));
+    cell
+}
+
 /// `hotcell run` of a Python source.
 pub fn python(source: &str) -> Cell {
     let mut cell = Cell::new("run");
@@ -108,9 +115,7 @@ impl Cell {
         let dir = TempDir::new(&mark);
         let mut command = Command::new(binary());
         command.current_dir(&dir.path).env("HOTCELL_TEST_MARK", &mark).env("SECRET_OF_THE_HOST", "do-not-tell");
-        if as_user() && is_root() {
-            command.uid(USER).gid(USER);
-        }
+        become_user(&mut command);
         let mut words: Vec<OsString> = vec![verb.into()];
         words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
         Cell {
@@ -174,7 +179,7 @@ impl Cell {
         &self.dir.path
     }
 
-    pub fn start(mut self) -> Going {
+    fn add_words(&mut self) {
         if self.json {
             self.words.extend(["--output".into(), "json".into()]);
         }
@@ -186,6 +191,17 @@ impl Cell {
             self.command = through_shell(&self.command, redirections);
         }
         self.command.args(&self.words);
+    }
+
+    /// For a test that holds the streams itself: the command, and who looks after what it leaves.
+    pub fn prepare(mut self) -> (Command, Watch) {
+        self.add_words();
+        let watch = Watch { mark: self.mark, mounts: host_mounts(), dir: self.dir };
+        (self.command, watch)
+    }
+
+    pub fn start(mut self) -> Going {
+        self.add_words();
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mounts = host_mounts();
         let mut child = self.command.spawn().expect("hotcell starts");
@@ -211,6 +227,88 @@ impl Cell {
     }
 }
 
+/// What is left of a [`Cell`] whose command the test runs itself.
+pub struct Watch {
+    mark: String,
+    mounts: String,
+    dir: TempDir,
+}
+
+impl Watch {
+    pub fn processes(&self) -> Vec<i32> {
+        marked(&self.mark)
+    }
+
+    /// The Outcome that `--result result.json` has written.
+    pub fn result(&self) -> Value {
+        let text = std::fs::read(self.dir.path.join("result.json")).expect("there is a result");
+        serde_json::from_slice(&text).expect("the result is JSON")
+    }
+
+    /// Waits for the end within the deadline, and returns the exit status as [`Ran`] has it.
+    #[track_caller]
+    pub fn end_of(&self, child: &mut Child) -> i32 {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            if let Some(status) = child.try_wait().expect("it is our child") {
+                return exit_status(status);
+            }
+            if Instant::now() > until {
+                let left = self.processes();
+                child.kill().expect("it is our child");
+                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[track_caller]
+    pub fn nothing_left(&self) {
+        nothing_left(&self.mark, &self.mounts);
+        self.dir.assert_untouched();
+    }
+}
+
+/// 1000 and the signal, when a signal ended hotcell itself.
+fn exit_status(status: std::process::ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0))
+}
+
+pub fn send(pid: u32, signal: &str) {
+    let status = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().expect("kill is installed");
+    assert!(status.success(), "{signal} cannot be sent to {pid}");
+}
+
+/// Another command that ends in `inner`'s words: in its directory, with its environment, as its user.
+pub fn around(mut outer: Command, inner: &Command) -> Command {
+    outer.envs(inner.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    outer.current_dir(inner.get_current_dir().expect("every cell has one"));
+    become_user(&mut outer);
+    outer
+}
+
+/// The user that cells run as in this run of the tests.
+pub fn become_user(command: &mut Command) {
+    if as_user() && is_root() {
+        command.uid(USER).gid(USER);
+    }
+}
+
+/// Whether cells have groups of their own here, or rlimits and samples alone.
+pub fn has_groups() -> bool {
+    static HAS: OnceLock<bool> = OnceLock::new();
+    *HAS.get_or_init(|| {
+        let ran = exec(&["true"]).run();
+        let degraded = ran.outcome["degraded"].as_array().expect("a list");
+        !degraded.iter().any(|layer| layer["layer"] == "memory")
+    })
+}
+
+/// Says why a test, or a part of one, was not run.
+pub fn skip(why: &str) {
+    eprintln!("skipped: {why}");
+}
+
 /// The same command with the same environment, started by a shell that has more fds open.
 fn through_shell(command: &Command, redirections: &str) -> Command {
     let mut shell = Command::new("sh");
@@ -220,9 +318,7 @@ fn through_shell(command: &Command, redirections: &str) -> Command {
         .arg(command.get_program())
         .current_dir(command.get_current_dir().expect("every cell has one"))
         .envs(command.get_envs().filter_map(|(k, v)| Some((k, v?))));
-    if as_user() && is_root() {
-        shell.uid(USER).gid(USER);
-    }
+    become_user(&mut shell);
     shell
 }
 
@@ -238,10 +334,8 @@ impl Going {
         marked(&self.mark)
     }
 
-    pub fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let status = Command::new("kill").args(["-s", signal, &pid]).status().expect("kill is installed");
-        assert!(status.success());
+    pub fn dir(&self) -> &Path {
+        &self.dir.path
     }
 
     /// Waits until a process of the cell calls itself by this name.
@@ -270,7 +364,7 @@ impl Going {
         };
         let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        let code = status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
+        let code = exit_status(status);
         nothing_left(&self.mark, &self.mounts);
         self.dir.assert_untouched();
         let outcome = match self.json {
@@ -284,6 +378,17 @@ impl Going {
 impl Ran {
     pub fn class(&self) -> &str {
         self.outcome["failure_class"].as_str().unwrap_or("none")
+    }
+
+    /// What ended the run, or `none`.
+    pub fn terminal(&self) -> &str {
+        self.outcome["terminal_event"].as_str().unwrap_or("none")
+    }
+
+    /// The classes of all attempts, in their order.
+    pub fn classes(&self) -> Vec<&str> {
+        let all = self.outcome["violations"].as_array().map(Vec::as_slice);
+        all.unwrap_or_default().iter().filter_map(|v| v["class"].as_str()).collect()
     }
 
     pub fn out(&self) -> &str {
@@ -503,7 +608,10 @@ impl TempDir {
             .expect("it is there")
             .flatten()
             .map(|e| e.file_name())
-            .filter(|name| !["main.py", "result.json", "input"].iter().any(|ours| name == ours))
+            .filter(|name| {
+                let name = name.to_string_lossy();
+                !(name == "main.py" || name == "result.json" || name.starts_with("input"))
+            })
             .collect();
         assert!(names.is_empty(), "left in the working directory: {names:?}");
     }

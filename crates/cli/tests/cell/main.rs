@@ -1,9 +1,15 @@
 //! The cell, from outside: hostile programs and their harmless twins, run by the real binary.
 
+#![allow(unreachable_pub, reason = "the harness is public to the modules beside it, and there is nobody else")]
+
+mod bad_input;
+mod cli;
+mod ends;
 mod escape;
 mod harness;
 mod limits;
 mod network;
+mod output;
 mod syscalls;
 mod verdicts;
 mod writes;

@@ -57,3 +57,153 @@ fn ptrace_is_a_syscall_violation() {
     ran.violates("SyscallViolation");
     assert_eq!(ran.attempts("SyscallViolation")[0]["syscall"], "ptrace");
 }
+
+#[test]
+fn every_exit_code_is_passed_on() {
+    // Those in between differ from these by nothing but their number.
+    let codes = (1..=16).chain([42, 64, 77, 100]).chain(120..=145).chain(250..=255);
+    for code in codes {
+        attack("exit").program(&[&code.to_string()]).run().exits(code);
+    }
+    attack("exit").program(&["256"]).run().passes();
+}
+
+#[test]
+fn every_signal_that_a_program_can_die_of() {
+    const IGNORED_OR_STOPPING: [i32; 8] = [17, 18, 19, 20, 21, 22, 23, 28];
+    // SIGXFSZ has a test of its own.
+    let own = |n: &i32| !IGNORED_OR_STOPPING.contains(n) && *n != 25;
+    for signal in (1..=31).filter(own).chain([34, 50, 64]) {
+        attack("die-of").program(&[&signal.to_string()]).run().is_signaled(signal);
+    }
+    for ignored in [17, 18, 23, 28] {
+        attack("die-of").program(&[&ignored.to_string()]).run().exits(99);
+    }
+}
+
+#[test]
+fn sigxfsz_by_its_own_hand_is_no_disk_violation() {
+    attack("die-of").program(&["25"]).run().is_signaled(25);
+}
+
+#[test]
+fn faults_are_signals() {
+    for (name, signal) in [("segfault", 11), ("overflow", 11), ("abort", 6), ("divide", 8), ("illegal", 4)] {
+        println!("{name}");
+        attack(name).run().is_signaled(signal);
+    }
+}
+
+#[test]
+fn a_syntax_error_in_python_is_told_by_python() {
+    let ran = python("def broken(:\n    pass\n").run();
+    ran.exits(1);
+    let stderr = ran.outcome["stderr"].as_str().expect("text");
+    assert!(stderr.contains("SyntaxError") && stderr.contains("main.py"), "{stderr}");
+    let ran = python("def f(): raise ValueError('x')\nf()").run();
+    ran.exits(1);
+    let stderr = ran.outcome["stderr"].as_str().expect("text");
+    assert!(stderr.contains("Traceback") && stderr.contains("ValueError: x"));
+}
+
+#[test]
+fn a_timeout_ends_whoever_does_not_want_to() {
+    // Not even asked: dies of the first signal.
+    let ran = exec(&["sleep", "600"]).flag("--timeout", "100ms").run();
+    ran.violates("TimeoutViolation");
+    assert_eq!(ran.outcome["signal"], 15);
+
+    for name in ["ignores-term", "hears-term"] {
+        let ran = attack(name).flag("--timeout", "500ms").flag("--grace", "200ms").run();
+        ran.violates("TimeoutViolation");
+        assert_eq!(ran.outcome["signal"], 9, "{name}");
+    }
+}
+
+#[test]
+fn a_stopped_program_is_woken_to_be_ended() {
+    let ran = attack("stops-itself").flag("--timeout", "500ms").flag("--grace", "60s").run();
+    ran.violates("TimeoutViolation");
+    assert_eq!(ran.outcome["signal"], 15);
+}
+
+#[test]
+fn ending_well_after_the_timeout_is_still_a_timeout() {
+    let ran = attack("hears-term").program(&["exit"]).flag("--timeout", "500ms").flag("--grace", "60s").run();
+    ran.violates("TimeoutViolation");
+    assert_eq!(ran.out(), "ready\nterm\n", "it had its time to speak");
+    assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
+    assert_eq!(ran.outcome["signal"], 15);
+}
+
+#[test]
+fn a_daemon_ends_with_the_program() {
+    attack("daemonise").run().passes();
+    // And one that holds the streams open holds up nobody.
+    attack("daemonise").program(&["hold"]).run().passes();
+    let ran = exec(&["sh", "-c", "sleep 600 & echo started"]).run();
+    ran.passes();
+    assert_eq!(ran.out(), "started\n");
+}
+
+#[test]
+fn what_happened_first_names_the_run_and_what_ended_it_is_the_event() {
+    let ran = attack("ptrace-then-stay").flag("--timeout", "500ms").run();
+    ran.violates("SyscallViolation");
+    assert_eq!(ran.terminal(), "TimeoutViolation");
+    assert_eq!(ran.classes(), ["SyscallViolation", "TimeoutViolation"]);
+
+    let ran = attack("stay-then-ptrace").flag("--timeout", "500ms").flag("--grace", "60s").run();
+    ran.violates("TimeoutViolation");
+    assert_eq!(ran.terminal(), "TimeoutViolation");
+    assert_eq!(ran.classes(), ["TimeoutViolation", "SyscallViolation"]);
+}
+
+#[test]
+fn a_violation_and_an_exit_of_its_own() {
+    // The refusal names the run; how the program took it is beside it.
+    let ran = python("import os, sys\ntry: os.mkdir('/usr/x')\nexcept OSError: pass\nsys.exit(7)").run();
+    ran.violates("FilesystemWriteViolation");
+    assert_eq!((&ran.outcome["exit_code"], ran.terminal()), (&7.into(), "none"));
+    let ran = python("import os\ntry: os.mkdir('/usr/x')\nexcept OSError: pass\nos.kill(os.getpid(), 9)").run();
+    ran.violates("FilesystemWriteViolation");
+    assert_eq!((&ran.outcome["signal"], ran.terminal()), (&9.into(), "none"));
+}
+
+#[test]
+fn what_a_violation_does_is_the_callers_choice() {
+    let ran = attack("ptrace-then-stay").flag("--on-violation", "kill").run();
+    ran.violates("SyscallViolation");
+    assert_eq!(ran.terminal(), "SyscallViolation");
+    assert_eq!(ran.outcome["signal"], 9);
+
+    let ran = attack("ptrace").flag("--on-violation", "note").run();
+    assert_eq!((ran.code, ran.class()), (0, "none"), "{}", ran.outcome);
+    assert_eq!(ran.classes(), ["SyscallViolation"]);
+
+    // A limit ends a run under any policy.
+    let ran = attack("ptrace-then-stay").flag("--on-violation", "note").flag("--timeout", "500ms").run();
+    ran.violates("TimeoutViolation");
+    assert_eq!(ran.terminal(), "TimeoutViolation");
+}
+
+#[test]
+fn the_list_of_attempts_has_an_end() {
+    let source = "import os\nfor i in range(250):\n    try: os.mkdir(f'/usr/{i}')\n    except OSError: pass";
+    let ran = python(source).run();
+    ran.violates("FilesystemWriteViolation");
+    let listed = ran.attempts("FilesystemWriteViolation");
+    assert_eq!((listed.len(), &ran.outcome["violations_dropped"]), (100, &150.into()));
+    assert_eq!((&listed[0]["path"], &listed[99]["path"]), (&"/usr/0".into(), &"/usr/99".into()));
+}
+
+#[test]
+fn retrying_is_advised_by_class() {
+    for (name, advice) in [("exit", "deterministic"), ("abort", "deterministic"), ("ptrace", "policy")] {
+        let ran = attack(name).program(&["3"]).run();
+        assert_eq!(ran.outcome["retry_class"], advice, "{name}");
+    }
+    let ran = exec(&["sleep", "600"]).flag("--timeout", "100ms").run();
+    assert_eq!(ran.outcome["retry_class"], "timeout");
+    assert!(exec(&["true"]).run().outcome["retry_class"].is_null());
+}

@@ -1,0 +1,244 @@
+//! Ends from the caller's side: called off, killed, gone. Nothing survives any of them.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::harness::*;
+
+/// A run whose program has said `ready`, so that it is known to be there.
+struct Ready {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    watch: Watch,
+}
+
+fn ready(cell: Cell) -> Ready {
+    let (mut command, watch) = cell.text().flag("--result", "result.json").flag("--timeout", "170s").prepare();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotcell starts");
+    let mut run = Ready { stdout: BufReader::new(child.stdout.take().expect("piped")), child, watch };
+    assert_eq!(run.line(), "ready\n");
+    run
+}
+
+impl Ready {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("a pipe can be read");
+        line
+    }
+
+    fn signal(&self, name: &str) {
+        send(self.child.id(), name);
+    }
+
+    fn launcher(&self) -> u32 {
+        launcher_of(self.child.id()).expect("hotcell has a launcher")
+    }
+
+    /// The exit status, and what was said on stderr.
+    fn end(&mut self) -> (i32, String) {
+        let code = self.watch.end_of(&mut self.child);
+        let mut stderr = String::new();
+        let from = self.child.stderr.as_mut().expect("piped");
+        from.read_to_string(&mut stderr).expect("text");
+        (code, stderr)
+    }
+}
+
+fn launcher_of(hotcell: u32) -> Option<u32> {
+    std::fs::read_dir("/proc")
+        .expect("proc is mounted")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .find(|pid: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let Some((name, rest)) = stat.rsplit_once(") ") else {
+                return false;
+            };
+            let parent = rest.split(' ').nth(1).and_then(|p| p.parse().ok());
+            name.ends_with("(hotcell-launch") && parent == Some(hotcell)
+        })
+}
+
+/// A start sweeps what launchers that were killed have left.
+fn sweep() {
+    exec(&["true"]).run().passes();
+}
+
+#[test]
+fn a_signal_to_hotcell_calls_the_run_off() {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+        let mut run = ready(attack("hears-term").program(&["exit"]).flag("--grace", "1h"));
+        run.signal(name);
+        assert_eq!(run.line(), "term\n", "the program is told, and has its time");
+        let (code, stderr) = run.end();
+        assert_eq!(code, 128 + number, "{stderr}");
+        let result = run.watch.result();
+        assert_eq!(result["failure_class"], "Signaled");
+        assert_eq!(result["terminal_event"], "Cancelled");
+        assert_eq!(result["signal"], number);
+        assert_eq!(result["exit_code"], serde_json::Value::Null);
+        run.watch.nothing_left();
+    }
+}
+
+#[test]
+fn a_program_that_does_not_hear_is_killed_after_the_grace() {
+    let mut run = ready(attack("ignores-term").flag("--grace", "200ms"));
+    run.signal("INT");
+    assert_eq!(run.end().0, 130);
+    assert_eq!(run.watch.result()["terminal_event"], "Cancelled");
+    run.watch.nothing_left();
+}
+
+#[test]
+fn a_second_signal_kills_at_once() {
+    let mut run = ready(attack("hears-term").flag("--grace", "1h"));
+    run.signal("INT");
+    assert_eq!(run.line(), "term\n", "the first is heard, and not obeyed");
+    run.signal("INT");
+    assert_eq!(run.end().0, 130);
+    assert_eq!(run.watch.result()["terminal_event"], "Cancelled");
+    run.watch.nothing_left();
+}
+
+#[test]
+fn a_violation_before_the_signal_keeps_its_name() {
+    let mut run = ready(attack("ptrace-then-stay"));
+    run.signal("TERM");
+    assert_eq!(run.end().0, 123);
+    let result = run.watch.result();
+    assert_eq!(result["failure_class"], "SyscallViolation");
+    assert_eq!(result["terminal_event"], "Cancelled");
+    run.watch.nothing_left();
+}
+
+#[test]
+fn hotcell_killed_takes_everything_with_it() {
+    for name in ["ignores-term", "fork-bomb-ready"] {
+        let mut run = ready(match name {
+            "ignores-term" => attack(name),
+            _ => exec(&[
+                "sh",
+                "-c",
+                "for i in 1 2 3 4 5; do (trap '' TERM HUP; setsid sleep 600) & done; echo ready; wait",
+            ]),
+        });
+        run.signal("KILL");
+        assert_eq!(run.end().0, 1009);
+        run.watch.nothing_left();
+    }
+}
+
+#[test]
+fn the_launcher_killed_takes_every_cell_with_it() {
+    let mut run = ready(attack("ignores-term"));
+    send(run.launcher(), "KILL");
+    let (code, stderr) = run.end();
+    assert_eq!(code, 125, "{stderr}");
+    assert!(stderr.contains("the launcher died"), "{stderr}");
+    sweep();
+    run.watch.nothing_left();
+}
+
+#[test]
+fn hotcell_and_its_launcher_killed_leave_nothing_to_the_next() {
+    let mut run = ready(attack("ignores-term"));
+    let launcher = run.launcher();
+    // Stopped first, so that neither sees the other go.
+    send(launcher, "STOP");
+    run.signal("KILL");
+    send(launcher, "KILL");
+    assert_eq!(run.end().0, 1009);
+    sweep();
+    run.watch.nothing_left();
+}
+
+/// Steps of a fixed pseudo-random walk (xorshift), the same in every run.
+fn random(seed: &mut u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    *seed
+}
+
+/// Starts runs, four at a time, and sends each a signal after a random delay of up to 20 ms. Returns how each ended.
+fn at_random_moments(count: usize, signal: &'static str, seed: u64) -> Vec<(i32, String)> {
+    let threads: Vec<_> = (1..=4)
+        .map(|part| {
+            let mut seed = seed ^ part;
+            std::thread::spawn(move || {
+                let one = |_| {
+                    let (mut command, watch) =
+                        attack("ignores-term").flag("--grace", "50ms").flag("--timeout", "170s").prepare();
+                    let mut child = command
+                        .stdin(Stdio::null())
+                        .stdout(Stdio::null())
+                        .stderr(Stdio::piped())
+                        .spawn()
+                        .expect("hotcell starts");
+                    // The one place where time is the point: any moment must do.
+                    std::thread::sleep(std::time::Duration::from_micros(random(&mut seed) % 20_000));
+                    send(child.id(), signal);
+                    let code = watch.end_of(&mut child);
+                    let mut stderr = String::new();
+                    // The launcher may hold the other end a moment longer: everything is gone when this returns.
+                    let from = child.stderr.as_mut().expect("piped");
+                    from.read_to_string(&mut stderr).expect("text");
+                    watch.nothing_left();
+                    (code, stderr)
+                };
+                (0..count / 4).map(one).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    threads.into_iter().flat_map(|t| t.join().expect("nothing is left behind")).collect()
+}
+
+#[test]
+fn killed_at_a_hundred_random_moments() {
+    for (code, stderr) in at_random_moments(100, "KILL", 0x9e37_79b9_7f4a_7c15) {
+        assert_eq!(code, 1009, "{stderr}");
+    }
+}
+
+#[test]
+fn called_off_at_random_moments() {
+    for (code, stderr) in at_random_moments(60, "INT", 0x2545_f491_4f6c_dd1d) {
+        // Before the signal is caught it is the kernel's to deliver.
+        assert!(code == 130 || code == 1002, "exit {code}: {stderr}");
+    }
+}
+
+#[test]
+fn many_starts_at_once() {
+    // Each sweeps what it takes for the others' remains: none may take what is in use.
+    let threads: Vec<_> = (0..12)
+        .map(|_| {
+            std::thread::spawn(|| {
+                for _ in 0..8 {
+                    exec(&["true"]).run().passes();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        assert!(thread.join().is_ok(), "one of many starts failed");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program() {
+    let (mut command, watch) = exec(&["yes"]).text().flag("--timeout", "170s").prepare();
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("hotcell starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("a pipe can be read");
+    assert_eq!(line, "y\n");
+    drop(stdout);
+    // As `yes | head -1` does: SIGPIPE.
+    assert_eq!(watch.end_of(&mut child), 128 + 13);
+    watch.nothing_left();
+}

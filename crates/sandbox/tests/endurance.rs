@@ -1,0 +1,252 @@
+//! The library over a long time and in a crowd: 300 cells at once, thousands one after the other, nothing that grows.
+//!
+//! `HOTCELL_RUNS` says how many in a row (2000 when it does not). Has a main of its own, because a launcher is
+//! started before the first thread, and the test harness has threads.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hotcell_sandbox::{Ahead, End, Launcher, Limits, Network, OnViolation, Report, SandboxError, Spec, Streams, Tree};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+const CROWD: usize = 300;
+/// What a supervisor holds open for one cell, and some room.
+const FDS_PER_CELL: u64 = 20;
+const WARM_UP: usize = 200;
+const GROWTH: u64 = 1 << 20;
+
+fn main() {
+    let runs = match std::env::var("HOTCELL_RUNS") {
+        Ok(text) => text.parse().expect("HOTCELL_RUNS is a number"),
+        Err(_) => 2000,
+    };
+    let mounts = mounts();
+    let open_files = raise_open_files();
+    let launcher = Launcher::start(Ahead::Always(2)).expect("there is no thread yet");
+    let pid = launcher_pid();
+
+    a_run_in_a_row_leaves_nothing(&launcher, pid, runs);
+    a_crowd_at_once(&launcher, pid, CROWD.min((open_files / FDS_PER_CELL) as usize));
+    a_launcher_among_threads_is_refused();
+
+    drop(launcher);
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the launcher is still there");
+    assert_eq!(groups(pid), Vec::<PathBuf>::new(), "groups are left");
+    assert_eq!(self::mounts(), mounts, "the host's mounts changed");
+    println!("endurance: ok");
+}
+
+/// The system's directories and a command, with limits that nothing here comes near.
+fn spec(command: &str) -> Spec {
+    let mut spec = Spec {
+        argv: ["/bin/sh", "-c", command].map(Into::into).to_vec(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        cwd: "/work".into(),
+        trees: vec![],
+        links: vec![],
+        files: vec![],
+        limits: Limits {
+            wall: Duration::from_secs(900),
+            grace: Duration::from_millis(500),
+            cpu_time: None,
+            milli_cpus: 2000,
+            memory: 256 << 20,
+            processes: 32,
+            open_files: 256,
+            file_size: 16 << 20,
+            scratch: 16 << 20,
+            scratch_inodes: 1000,
+            output: 1 << 20,
+        },
+        network: Network::None,
+        on_violation: OnViolation::Fail,
+        require: vec![],
+    };
+    for path in ["/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"] {
+        match std::fs::read_link(path) {
+            Ok(to) => spec.links.push((path.into(), to)),
+            Err(_) if Path::new(path).exists() => spec.trees.push(Tree { host: path.into(), cell: path.into() }),
+            Err(_) => {}
+        }
+    }
+    spec
+}
+
+fn passed(report: Result<Report, SandboxError>, expected: &[u8]) {
+    let report = report.expect("the cell can be made");
+    assert_eq!(report.end, End::Exited(0), "{:?}", report.violations);
+    assert!(report.violations.is_empty(), "{:?}", report.violations);
+    assert_eq!([report.stdout.head, report.stdout.tail].concat(), expected);
+}
+
+/// What must not grow.
+#[derive(Debug, PartialEq, Eq)]
+struct Held {
+    own_fds: usize,
+    launcher_fds: usize,
+    groups: usize,
+    launcher_children: usize,
+}
+
+impl Held {
+    fn now(launcher: u32) -> Held {
+        Held {
+            own_fds: fds("self"),
+            launcher_fds: fds(&launcher.to_string()),
+            groups: groups(launcher).len(),
+            launcher_children: children(launcher).len(),
+        }
+    }
+
+    /// The launcher says that a cell is gone a moment before it closes the last of its fds.
+    fn is_back(&self, launcher: u32, when: &str) {
+        let until = Instant::now() + Duration::from_secs(20);
+        while Held::now(launcher) != *self {
+            let now = Held::now(launcher);
+            assert!(Instant::now() < until, "{when}: {now:?}, before {self:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn a_run_in_a_row_leaves_nothing(launcher: &Launcher, pid: u32, runs: usize) {
+    let one = |n: usize| {
+        let spec = spec(&format!("echo run {n}; echo x > file"));
+        let streams = Streams { keep: 4096, ..Streams::default() };
+        passed(launcher.run(&spec, streams), format!("run {n}\n").as_bytes());
+    };
+    (0..WARM_UP).for_each(one);
+    let memory = || resident("self") + resident(&pid.to_string());
+    let (held, before) = (Held::now(pid), memory());
+    for n in 0..runs {
+        one(n);
+        if n % 500 == 499 {
+            held.is_back(pid, &format!("after {n} runs"));
+        }
+    }
+    held.is_back(pid, &format!("after {runs} runs"));
+    let after = memory();
+    println!("{runs} runs in a row: {before} bytes resident before, {after} after");
+    assert!(after < before + GROWTH, "grown by {} bytes in {runs} runs", after - before);
+}
+
+fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
+    if count < CROWD {
+        println!("{count} cells instead of {CROWD} at once: the host allows too few open files");
+    }
+    let held = Held::now(pid);
+    let (input, hold) = std::io::pipe().expect("a pipe can be made");
+    let (mut said, say) = std::io::pipe().expect("a pipe can be made");
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count)
+            .map(|_| {
+                let stdin: OwnedFd = input.try_clone().expect("it can be copied").into();
+                let stdout = say.as_fd();
+                std::thread::Builder::new()
+                    .stack_size(256 << 10)
+                    .spawn_scoped(scope, move || {
+                        let streams =
+                            Streams { stdin: Some(stdin), stdout: Some(stdout), keep: 4096, ..Streams::default() };
+                        // `.` when it is there; `cat` ends when the input does.
+                        passed(launcher.run(&spec("printf .; cat"), streams), b".");
+                    })
+                    .expect("a thread can be made")
+            })
+            .collect();
+        let mut there = vec![0; count];
+        said.read_exact(&mut there).expect("every cell says that it is there");
+        assert!(children(pid).len() >= count, "all are there at one time");
+        assert_eq!(groups(pid).is_empty(), held_without_groups(), "each has its groups, if any has");
+        // Another is served at once, crowd or not.
+        passed(launcher.run(&spec("echo one more"), Streams { keep: 64, ..Streams::default() }), b"one more\n");
+        drop((input, hold));
+        for thread in threads {
+            assert!(thread.join().is_ok(), "a cell of the crowd failed");
+        }
+    });
+    drop((said, say));
+    held.is_back(pid, "after the crowd");
+    println!("{count} cells at once");
+}
+
+/// True when no group can be made here at all.
+fn held_without_groups() -> bool {
+    hotcell_sandbox::probe().iter().any(|p| p.name == "cgroup" && !p.present)
+}
+
+fn a_launcher_among_threads_is_refused() {
+    let (mut wait, end) = std::io::pipe().expect("a pipe can be made");
+    let thread = std::thread::spawn(move || wait.read(&mut [0]));
+    match Launcher::start(Ahead::Once) {
+        Err(SandboxError::Threads { threads }) => assert!(threads >= 2),
+        Err(other) => panic!("refused for another reason: {other}"),
+        Ok(_) => panic!("a launcher was started among threads"),
+    }
+    let mut end = end;
+    end.write_all(b".").expect("the thread reads");
+    thread.join().expect("it does not panic").expect("a pipe can be read");
+}
+
+fn raise_open_files() -> u64 {
+    let now = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: now.maximum, maximum: now.maximum };
+    setrlimit(Resource::Nofile, raised).expect("up to the hard limit anybody may");
+    now.maximum.unwrap_or(1 << 20)
+}
+
+fn fds(pid: &str) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("it is ours to look at").count()
+}
+
+fn resident(pid: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it is alive");
+    let kb = status.lines().find_map(|l| l.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kb.expect("a process has memory") * 1024
+}
+
+fn children(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").expect("proc is mounted");
+    all.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let rest = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
+            rest.split(' ').nth(1).and_then(|p| p.parse().ok()) == Some(parent)
+        })
+        .collect()
+}
+
+fn launcher_pid() -> u32 {
+    let own = children(std::process::id());
+    assert_eq!(own.len(), 1, "the launcher is the only child");
+    own[0]
+}
+
+fn mounts() -> String {
+    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
+}
+
+/// The groups of the cells of one launcher, wherever groups are made.
+fn groups(launcher: u32) -> Vec<PathBuf> {
+    let (mut found, prefix) = (vec![], format!("cell-{launcher}-"));
+    for line in mounts().lines().filter(|l| l.contains(" - cgroup")) {
+        let point = line.split(' ').nth(4).expect("mountinfo has fields");
+        look(Path::new(point), 8, &prefix, &mut found);
+    }
+    found
+}
+
+fn look(dir: &Path, depth: u32, prefix: &str, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            found.push(entry.path());
+        } else if depth > 0 {
+            look(&entry.path(), depth - 1, prefix, found);
+        }
+    }
+}
