@@ -3,11 +3,21 @@
 use std::process::ExitCode;
 
 use hotcell_contract::{FailureClass, Outcome};
-use hotcell_engine::NOT_FOUND;
+use hotcell_engine::{ExecuteError, NOT_FOUND, SandboxError};
 
 /// Refused, bad usage, or Hotcell itself failed.
 pub(crate) fn refused() -> ExitCode {
     ExitCode::from(125)
+}
+
+/// 125, but for a run that was called off before it began, which is what the caller's signal makes it.
+pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref() {
+        Some(ExecuteError::Sandbox(SandboxError::Cancelled { signal })) => {
+            ExitCode::from(128u8.saturating_add(*signal as u8))
+        }
+        _ => refused(),
+    }
 }
 
 pub(crate) fn code(outcome: &Outcome) -> ExitCode {

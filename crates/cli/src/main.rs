@@ -38,6 +38,6 @@ fn main() -> ExitCode {
     });
     done.unwrap_or_else(|error| {
         show::error(&error);
-        exit::refused()
+        exit::of_error(&error)
     })
 }

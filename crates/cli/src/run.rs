@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation, Outcome};
-use hotcell_engine::{Call, Launcher, Program, Request, Signals, execute};
+use hotcell_engine::{Call, Launcher, Program, Request, Signals, Source, execute};
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
 use crate::{exit, show};
@@ -26,13 +26,29 @@ pub(crate) fn run(args: RunArgs, launcher: &Launcher) -> anyhow::Result<ExitCode
     let named = args.file.as_deref().filter(|file| *file != Path::new("-"));
     language(args.lang.as_deref(), named)?;
     let from_stdin = args.file.is_some() && named.is_none();
-    let source = match (args.code, named) {
-        (Some(code), _) => code.into_bytes(),
-        (None, Some(file)) => read_source(file)?,
-        (None, None) => read_all(std::io::stdin().lock()).context("cannot read the source from standard input")?,
+    let source = match (args.code, named, &args.cell.input) {
+        (None, Some(file), Some(dir)) => Source::InInput { path: inside(file, dir)? },
+        (None, Some(file), None) => Source::Given { name: name_of(file), bytes: read_source(file)? },
+        (Some(code), ..) => Source::Given { name: "main.py".into(), bytes: code.into_bytes() },
+        (None, None, _) => {
+            let bytes = read_all(std::io::stdin().lock()).context("cannot read the source from standard input")?;
+            Source::Given { name: "main.py".into(), bytes }
+        }
     };
-    let name = named.and_then(Path::file_name).map_or("main.py".into(), |name| name.to_string_lossy().into_owned());
-    cell(launcher, args.cell, Program::Python { source, name, args: args.args }, from_stdin)
+    cell(launcher, args.cell, Program::Python { source, args: args.args }, from_stdin)
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_name().map_or("main.py".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Where a file is in the directory that the cell will see.
+fn inside(file: &Path, dir: &Path) -> anyhow::Result<PathBuf> {
+    let real = |path: &Path| path.canonicalize().with_context(|| format!("cannot read `{}`", path.display()));
+    match real(file)?.strip_prefix(real(dir)?) {
+        Ok(path) => Ok(path.to_owned()),
+        Err(_) => bail!("`{}` is not in `{}`: with --input, give a file that is", file.display(), dir.display()),
+    }
 }
 
 fn language(asked: Option<&str>, file: Option<&Path>) -> anyhow::Result<()> {
@@ -78,16 +94,13 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
         None if stdin_is_used => None,
         None => std::io::stdin().as_fd().try_clone_to_owned().ok(),
     };
-    let mut result = match &args.result {
-        Some(path) => {
-            Some((File::create(path).with_context(|| format!("cannot write `{}`", path.display()))?, path.clone()))
-        }
-        None => None,
-    };
+    if let Some(path) = &args.result {
+        can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
     let signals = Signals::catch()?;
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let keep = if json || result.is_some() { args.output_limit.min(usize::MAX as u64) as usize } else { 0 };
+    let keep = if json || args.result.is_some() { args.output_limit.min(usize::MAX as u64) as usize } else { 0 };
     let call = Call {
         stdin,
         stdout: (!json).then(|| stdout.as_fd()),
@@ -97,8 +110,9 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
         cancel: Some(&signals),
     };
     let outcome = execute(launcher, &request, call)?;
-    if let Some((file, path)) = &mut result {
-        write_json(file, &outcome).with_context(|| format!("cannot write `{}`", path.display()))?;
+    if let Some(path) = &args.result {
+        let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if json {
         write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
@@ -106,6 +120,17 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
         show::summary(&outcome);
     }
     Ok(exit::code(&outcome))
+}
+
+/// Whether it could be written, without doing so: a run that is refused leaves an older result as it is.
+fn can_write(path: &Path) -> anyhow::Result<()> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if path.exists() {
+        std::fs::OpenOptions::new().write(true).open(path)?;
+    } else if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_err() {
+        bail!("`{}` is not a directory that can be written", dir.display());
+    }
+    Ok(())
 }
 
 fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {
@@ -130,7 +155,7 @@ fn request(args: &CellArgs, program: Program) -> anyhow::Result<Request> {
             memory_bytes: args.memory,
             processes: args.processes,
             open_files: args.open_files,
-            file_size_bytes: args.file_size.unwrap_or(args.scratch + (1 << 20)),
+            file_size_bytes: args.file_size.unwrap_or(args.scratch.saturating_add(1 << 20).min(1 << 50)),
             scratch_bytes: args.scratch,
             scratch_inodes: args.scratch_inodes,
             output_bytes: args.output_limit,
@@ -153,6 +178,9 @@ fn request(args: &CellArgs, program: Program) -> anyhow::Result<Request> {
 fn variable(text: &OsString) -> anyhow::Result<(OsString, OsString)> {
     use std::ffi::OsStr;
     let bytes = text.as_bytes();
+    if matches!(bytes.first(), None | Some(b'=')) {
+        bail!("an environment variable has an empty name: write --env NAME=VALUE");
+    }
     match bytes.iter().position(|b| *b == b'=') {
         Some(at) => Ok((OsStr::from_bytes(&bytes[..at]).into(), OsStr::from_bytes(&bytes[at + 1..]).into())),
         None => match std::env::var_os(text) {

@@ -29,7 +29,7 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
     if let End::NotExecuted { errno } = report.end {
         verdict.class = Some(FailureClass::SetupFailure);
         verdict.message = Some(not_executed(program, errno));
-        verdict.evidence = Some(if errno == ENOENT { NOT_FOUND } else { NOT_EXECUTABLE }.into());
+        verdict.evidence = Some(if matches!(errno, ENOENT | ELIBACC) { NOT_FOUND } else { NOT_EXECUTABLE }.into());
         return verdict;
     }
     if let Some(violation) = decisive(report, on_violation) {
@@ -140,6 +140,8 @@ pub const NOT_EXECUTABLE: &str = "execve: refused";
 
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
+/// What the cell says of a program whose interpreter is not there.
+const ELIBACC: i32 = 79;
 const ENOEXEC: i32 = 8;
 
 fn not_executed(program: &str, errno: i32) -> String {
@@ -147,6 +149,9 @@ fn not_executed(program: &str, errno: i32) -> String {
         ENOENT => format!(
             "`{program}` is not found in the cell: give the name of a program under /usr, or of one under /src with --input"
         ),
+        ELIBACC => {
+            format!("`{program}` asks for an interpreter, in its #! line or its header, that is not in the cell")
+        }
         EACCES => {
             format!("`{program}` cannot be executed: it is not a program or not marked executable")
         }

@@ -13,4 +13,4 @@ pub use execute::{Call, ExecuteError, execute};
 pub use hotcell_sandbox::{Ahead, Launcher, SandboxError, Signals, never_honest};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
-pub use request::{Program, Request, default_limits};
+pub use request::{Program, Request, Source, default_limits};

@@ -10,7 +10,7 @@ use hotcell_sandbox as sandbox;
 use sandbox::{Layer, Network, Spec, Tree};
 
 use crate::python;
-use crate::request::{Program, Request};
+use crate::request::{Program, Request, Source};
 
 /// A request that can't be carried out as it stands.
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +23,10 @@ pub enum PlanError {
     BadEnvironment(String),
     #[error("no python3 on PATH is a real interpreter: install the package python3")]
     NoPython,
-    #[error("`{}` is not a directory that can be read: {source}", path.display())]
-    Input { path: PathBuf, source: std::io::Error },
+    #[error("`{}` is not a directory that can be read: {error}", path.display())]
+    Input { path: PathBuf, error: std::io::Error },
+    #[error("a source beside a directory would be two programs: give a file that is in the directory of --input")]
+    SourceAndInput,
     #[error("`{0}` is not a layer that can be required: use cgroup or landlock")]
     UnknownLayer(String),
     #[error("network `restricted` needs the egress broker, which this version does not have: use none, local or full")]
@@ -91,15 +93,21 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
     let (mut language, mut toolchain) = (None, None);
     match &request.program {
         Program::Command(argv) => spec.argv = argv.clone(),
-        Program::Python { source, name, args } => {
+        Program::Python { source, args } => {
             let path = std::env::var_os("PATH").unwrap_or_default();
             let python = python::find(&path).ok_or(PlanError::NoPython)?;
             spec.trees.extend(python.trees.iter().map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
-            let file = Path::new("/src").join(name);
-            // A directory given as input has its files already.
-            if request.input.is_none() {
-                spec.files.push(sandbox::File { path: file.clone(), mode: 0o644, bytes: source.clone() });
-            }
+            let file = match source {
+                Source::Given { name, bytes } => {
+                    if request.input.is_some() {
+                        return Err(PlanError::SourceAndInput);
+                    }
+                    let path = Path::new("/src").join(name);
+                    spec.files.push(sandbox::File { path: path.clone(), mode: 0o644, bytes: bytes.clone() });
+                    path
+                }
+                Source::InInput { path } => Path::new("/src").join(path),
+            };
             spec.argv = [python.binary.clone().into_os_string(), file.into_os_string()]
                 .into_iter()
                 .chain(args.iter().cloned())
@@ -151,7 +159,7 @@ fn system(spec: &mut Spec) {
 }
 
 fn readable_directory(dir: &Path) -> Result<PathBuf, PlanError> {
-    let fail = |source| PlanError::Input { path: dir.to_owned(), source };
+    let fail = |error| PlanError::Input { path: dir.to_owned(), error };
     let real = dir.canonicalize().map_err(fail)?;
     std::fs::read_dir(&real).map_err(fail)?;
     Ok(real)

@@ -24,7 +24,15 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub enum Program {
     Command(Vec<OsString>),
-    Python { source: Vec<u8>, name: String, args: Vec<OsString> },
+    Python { source: Source, args: Vec<OsString> },
+}
+
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Written into the cell.
+    Given { name: String, bytes: Vec<u8> },
+    /// A file of the input directory, from there.
+    InInput { path: PathBuf },
 }
 
 /// The limits of `balanced`: 45 s, 2 processors, 1 GiB, 256 processes, 10 MiB of output, 512 MiB of scratch.

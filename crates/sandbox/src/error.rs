@@ -4,6 +4,9 @@ use std::io;
 
 use crate::wire::Failure;
 
+/// The step of a layer that is required and missing.
+pub(crate) const REQUIRED: &str = "require";
+
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     #[error(
@@ -14,11 +17,13 @@ pub enum SandboxError {
     Start(#[source] io::Error),
     #[error("the launcher died, and every cell with it")]
     LauncherDied,
-    #[error("cannot {what}: {source}")]
-    Io { what: &'static str, source: io::Error },
+    #[error("cannot {what}: {error}")]
+    Io { what: &'static str, error: io::Error },
     /// A step of the set-up was refused: nothing ran.
-    #[error("cannot {step}{}{what}{}: {source}", if .what.is_empty() { "" } else { " `" }, if .what.is_empty() { "" } else { "`" })]
-    SetUp { step: String, what: String, source: io::Error },
+    #[error("cannot {step}{}{what}{}: {error}", if .what.is_empty() { "" } else { " `" }, if .what.is_empty() { "" } else { "`" })]
+    SetUp { step: String, what: String, error: io::Error },
+    #[error("`{layer}` is required and this host does not give it: `hotcell doctor` says what would")]
+    Missing { layer: String },
     #[error("the cell died while it was set up ({oom_kills} oom kills): give it more memory")]
     DiedInSetUp { oom_kills: u64 },
     #[error("called off by signal {signal} before the program started")]
@@ -27,10 +32,10 @@ pub enum SandboxError {
 
 impl From<Failure> for SandboxError {
     fn from(failure: Failure) -> Self {
-        SandboxError::SetUp {
-            step: failure.step,
-            what: failure.what,
-            source: io::Error::from_raw_os_error(failure.errno),
+        if failure.step == REQUIRED {
+            return SandboxError::Missing { layer: failure.what };
         }
+        let error = io::Error::from_raw_os_error(failure.errno);
+        SandboxError::SetUp { step: failure.step, what: failure.what, error }
     }
 }

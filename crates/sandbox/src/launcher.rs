@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::cell::{self, Birth, GID, UID};
 use crate::cgroup::{Base, Group, Seed};
+use crate::error::REQUIRED;
 use crate::host;
 use crate::report::Applied;
 use crate::spec::{Layer, Limits, Network, Tree};
@@ -337,14 +338,10 @@ impl Launcher {
         for layer in &plan.require {
             let (name, missing) = match layer {
                 Layer::Cgroup => ("cgroup", !self.base.has_limits()),
-                Layer::Landlock => ("Landlock", self.landlock.is_none()),
+                Layer::Landlock => ("landlock", self.landlock.is_none()),
             };
             if missing {
-                return Err(Failure {
-                    step: "meet the requirements".into(),
-                    what: format!("`{name}` is required and this host does not give it"),
-                    errno: libc::EOPNOTSUPP,
-                });
+                return Err(Failure { step: REQUIRED.into(), what: name.into(), errno: libc::EOPNOTSUPP });
             }
         }
         Ok(())

@@ -93,3 +93,10 @@ fn walk(dir: BorrowedFd<'_>, at: &Path, depth: usize, most: usize, found: &mut V
     }
     true
 }
+
+/// Whether any file of the scratch is at least so long.
+pub(crate) fn has_file_of(scratch: BorrowedFd<'_>, bytes: u64) -> bool {
+    let mut found = vec![];
+    walk(scratch, Path::new(""), MAX_DEPTH, usize::MAX, &mut found);
+    found.iter().any(|file| file.bytes >= bytes)
+}

@@ -67,6 +67,8 @@ fn execute(candidates: &[CString], argv: &CArray, env: &CArray) -> i32 {
     let mut reason = libc::ENOENT;
     for path in candidates {
         match process::execve(path, argv, env).raw_os_error().unwrap_or(libc::EIO) {
+            // It is there: what its first line, or its header, asks for is not.
+            libc::ENOENT if rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok() => return libc::ELIBACC,
             libc::ENOENT | libc::ENOTDIR => {}
             libc::EACCES => reason = libc::EACCES,
             other => return other,

@@ -124,7 +124,10 @@ impl Base {
                 (
                     vec![],
                     vec![
-                        weaker("memory", "RLIMIT_AS and a sample of resident memory every 10 to 50 ms instead of a cgroup"),
+                        weaker(
+                            "memory",
+                            "RLIMIT_AS and a sample of resident memory every 10 to 100 ms instead of a cgroup",
+                        ),
                         weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
                         weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
                     ],
@@ -200,8 +203,11 @@ impl Group {
 /// both caps together: a full scratch then is ENOSPC and never an OOM kill. Between the two caps and the line the
 /// supervisor samples what is not scratch and not cache.
 fn memory_line(limits: &Limits) -> u64 {
-    limits.memory.saturating_add(limits.scratch)
+    limits.memory.saturating_add(limits.scratch).saturating_add(limits.scratch_inodes.saturating_mul(INODE_COST))
 }
+
+/// Kernel memory that a file in the scratch takes besides its contents: inode and directory entry, generously.
+pub(crate) const INODE_COST: u64 = 2048;
 
 /// The init of the cell is one of the group's tasks and none of the program's.
 fn tasks_line(limits: &Limits) -> u64 {

@@ -53,6 +53,10 @@ pub(crate) fn rules(needs: Needs) -> BTreeMap<u32, Rule> {
     // Its flags are behind a pointer: always ask.
     put(libc::SYS_openat2, Rule::plain(Action::Notify));
 
+    if needs.count_clones {
+        // A memory file that is not mapped is in no process's account, and here there is no other.
+        put(libc::SYS_memfd_create, Rule::plain(Action::Errno(libc::ENOSYS as u16)));
+    }
     let new_process = if needs.count_clones { Action::Notify } else { Action::Allow };
     put(libc::SYS_fork, Rule::plain(new_process));
     put(libc::SYS_vfork, Rule::plain(new_process));

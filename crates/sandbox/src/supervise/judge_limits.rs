@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::meters::Meters;
+use crate::cgroup::INODE_COST;
 use crate::report::{Detail, Kind};
 use crate::spec::Limits;
 use crate::sys::files;
@@ -13,7 +14,7 @@ const BYTES_PER_MS: u64 = 4 << 20;
 const CLOSEST: Duration = Duration::from_millis(2);
 const FARTHEST: Duration = Duration::from_millis(100);
 /// Without a group a sample is a walk through the cell's /proc: dearer, and the only line there is.
-const WITHOUT_GROUP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
+const WITHOUT_GROUP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
 #[derive(Default)]
 pub(super) struct Samples {
@@ -24,6 +25,10 @@ pub(super) struct Samples {
     /// Tasks at the last census, and how many were made since: an upper bound of what there is.
     tasks: u64,
     tasks_since: u64,
+    /// Of those made before the last census, as many as it may have missed because they were still on their way.
+    tasks_missed: u64,
+    /// Processor time of every process ever seen, by pid: what nobody waited for is counted nowhere else.
+    cpu_seen: std::collections::HashMap<u32, Duration>,
     counts_tasks: bool,
 }
 
@@ -82,11 +87,15 @@ impl Samples {
             breaches.push((Kind::Disk, detail, evidence));
         }
         breaches.extend(counted(meters.oom_kills(), meters.forks_refused(), limits));
-        let in_scratch = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).map_or(0, |u| u.bytes_used);
+        let used = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).unwrap_or_default();
+        let in_scratch = used.bytes_used;
         let (memory, cpu) = if meters.has_group() {
-            (self.group_memory(meters, in_scratch, limits), meters.cpu().unwrap_or_default())
+            (
+                self.group_memory(meters, in_scratch + used.inodes_used * INODE_COST, limits),
+                meters.cpu().unwrap_or_default(),
+            )
         } else {
-            self.census(meters, limits)
+            self.census(meters, in_scratch, limits)
         };
         self.memory_peak = self.memory_peak.max(memory);
         if memory > limits.memory {
@@ -121,24 +130,30 @@ impl Samples {
         if charged > limits.memory { charged.saturating_sub(meters.memory_reclaimable()) } else { charged }
     }
 
-    fn census(&mut self, meters: &Meters, limits: &Limits) -> (u64, Duration) {
+    /// Mapped pages of the scratch are shared memory too, and no memory of the program's.
+    fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> (u64, Duration) {
         let census = meters.census();
         self.counted(census.tasks);
+        self.cpu_seen.extend(census.each_cpu);
+        // Both are less than the truth or equal to it: one misses the dead that nobody waited for, the other what
+        // happened between two samples.
+        let cpu = census.cpu.max(self.cpu_seen.values().sum());
         // Forks share pages, and a sum counts them for each: look closely before accusing.
-        let memory = if census.anonymous > limits.memory { meters.anonymous_exact() } else { census.anonymous };
-        (memory, census.cpu)
+        let memory = if census.memory > limits.memory { meters.memory_exact() } else { census.memory };
+        (memory.saturating_sub(in_scratch), cpu)
     }
 
     fn counted(&mut self, tasks: u64) {
         self.counts_tasks = true;
         self.tasks = tasks;
+        self.tasks_missed = self.tasks_since;
         self.tasks_since = 0;
         self.tasks_peak = self.tasks_peak.max(tasks);
     }
 
     /// A task is about to be made. Says how many there are when there is no room for it.
     pub(super) fn new_task(&mut self, meters: &Meters, limit: u64) -> Option<u64> {
-        if self.tasks + self.tasks_since >= limit {
+        if self.tasks + self.tasks_since + self.tasks_missed >= limit {
             self.counted(meters.census().tasks);
             if self.tasks >= limit {
                 return Some(self.tasks);

@@ -15,13 +15,16 @@ pub(super) struct Meters {
 }
 
 /// What a look through the cell's /proc adds up to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Census {
     /// Processes and threads, without init.
     pub(super) tasks: u64,
-    /// Anonymous pages, shared ones counted for each that has them: an upper bound.
-    pub(super) anonymous: u64,
+    /// Anonymous and shared pages, counted for each that has them: an upper bound.
+    pub(super) memory: u64,
+    /// Of the living, with what they waited for.
     pub(super) cpu: Duration,
+    /// Of each process alone.
+    pub(super) each_cpu: Vec<(u32, Duration)>,
 }
 
 impl Meters {
@@ -70,41 +73,31 @@ impl Meters {
     pub(super) fn census(&self) -> Census {
         let mut sum = Census::default();
         self.each_process(|proc, pid| {
-            let mut buf = [0u8; 1024];
-            let Some(stat) = small(proc, &format!("{pid}/stat"), &mut buf) else {
-                return;
-            };
+            let mut buf = [0u8; 2048];
+            let Some(stat) = small(proc, &format!("{pid}/stat"), &mut buf) else { return };
             // The name, in parentheses, may hold anything: what follows the last one is numbers.
-            let Some((_, fields)) = stat.rsplit_once(") ") else {
-                return;
-            };
+            let Some((_, fields)) = stat.rsplit_once(") ") else { return };
             let fields: Vec<u64> = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
-            let field = |n: usize| fields.get(n - 3).copied().unwrap_or(0);
-            sum.cpu += Duration::from_millis((field(14) + field(15) + field(16) + field(17)) * 10);
+            let ticks = |n: usize| Duration::from_millis(fields.get(n - 3).copied().unwrap_or(0) * 10);
+            sum.cpu += ticks(14) + ticks(15) + ticks(16) + ticks(17);
             if pid == 1 {
                 return;
             }
-            sum.tasks += field(20);
-            if let Some(statm) = small(proc, &format!("{pid}/statm"), &mut buf) {
-                let mut fields = statm.split(' ').map(|f| f.parse::<u64>().unwrap_or(0));
-                let (resident, shared) = (fields.nth(1).unwrap_or(0), fields.next().unwrap_or(0));
-                sum.anonymous += resident.saturating_sub(shared) * crate::sys::files::page_size() as u64;
-            }
+            sum.each_cpu.push((pid, ticks(14) + ticks(15)));
+            sum.tasks += fields.get(17).copied().unwrap_or(0);
+            let status = small(proc, &format!("{pid}/status"), &mut buf).unwrap_or_default();
+            sum.memory += kilobytes(&status, "RssAnon:") + kilobytes(&status, "RssShmem:");
         });
         sum
     }
 
-    /// Anonymous pages, each counted once: exact, and slower to get.
-    pub(super) fn anonymous_exact(&self) -> u64 {
+    /// The same memory, each page counted once: exact, and slower to get.
+    pub(super) fn memory_exact(&self) -> u64 {
         let mut sum = 0;
         self.each_process(|proc, pid| {
             let mut buf = [0u8; 2048];
             let rollup = small(proc, &format!("{pid}/smaps_rollup"), &mut buf).unwrap_or_default();
-            sum += rollup
-                .lines()
-                .find_map(|l| l.strip_prefix("Pss_Anon:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok())
-                .unwrap_or(0)
-                * 1024;
+            sum += kilobytes(&rollup, "Pss_Anon:") + kilobytes(&rollup, "Pss_Shmem:");
         });
         sum
     }
@@ -121,6 +114,12 @@ impl Meters {
             }
         }
     }
+}
+
+/// Bytes of a line such as `RssAnon:    12 kB`.
+fn kilobytes(text: &str, key: &str) -> u64 {
+    let line = text.lines().find_map(|l| l.strip_prefix(key)?.trim().strip_suffix(" kB"));
+    line.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
 /// Lossy: a process can give itself any bytes for a name, and must not get out of the count by that.

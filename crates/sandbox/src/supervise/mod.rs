@@ -20,7 +20,7 @@ use crate::cgroup::Counters;
 use crate::error::SandboxError;
 use crate::launcher::Process;
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Usage, Violation};
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 use crate::spec::{OnViolation, Spec, Streams};
 use crate::sys::seccomp::{self, Answer, Notification};
 use crate::sys::socket;
@@ -39,7 +39,7 @@ const SET_UP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Asks `launcher` for a cell and stays with it to the end.
 pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-    let io = |what| move |source| SandboxError::Io { what, source };
+    let io = |what| move |error| SandboxError::Io { what, error };
     let asked = Instant::now();
     let plan = Plan::write(spec).map_err(io("write the plan"))?;
     let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
@@ -174,7 +174,7 @@ impl State<'_> {
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => {
-                return Err(SandboxError::Io { what: "wait for the cell", source: e.into() });
+                return Err(SandboxError::Io { what: "wait for the cell", error: e.into() });
             }
         }
         Ok(events.into_iter().zip(fds.iter().map(PollFd::revents)).filter(|(_, r)| !r.is_empty()).collect())
@@ -373,18 +373,19 @@ impl State<'_> {
     }
 
     fn check_output(&mut self) {
-        let (name, stream) = match (self.stdout.is_over(), self.stderr.is_over()) {
-            (true, _) => ("stdout", &self.stdout),
-            (_, true) => ("stderr", &self.stderr),
-            _ => return,
-        };
-        let detail = Detail {
-            limit: Some(self.spec.limits.output),
-            observed: Some(stream.total()),
-            note: Some(name.into()),
-            ..Detail::default()
-        };
-        self.record_once(Kind::Output, detail, "bytes counted on the pipe");
+        let over = [
+            (self.stdout.is_over(), self.stdout.total(), "stdout", "bytes counted on stdout"),
+            (self.stderr.is_over(), self.stderr.total(), "stderr", "bytes counted on stderr"),
+        ];
+        for (_, total, name, evidence) in over.into_iter().filter(|(is_over, ..)| *is_over) {
+            let detail = Detail {
+                limit: Some(self.spec.limits.output),
+                observed: Some(total),
+                note: Some(name.into()),
+                ..Detail::default()
+            };
+            self.record_once(Kind::Output, detail, evidence);
+        }
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -541,6 +542,10 @@ impl State<'_> {
         })
     }
 
+    fn has_full_file(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|dir| scratch::has_file_of(dir.as_fd(), self.spec.limits.file_size))
+    }
+
     /// What was weaker in this very run.
     fn note_weaknesses(&mut self) {
         if self.unseen > 0 {
@@ -555,7 +560,8 @@ impl State<'_> {
         if let Some((detail, evidence)) = self.samples.disk(self.scratch.as_ref(), limits) {
             self.record_once(Kind::Disk, detail, evidence);
         }
-        if self.end == Some(End::Signaled(libc::SIGXFSZ)) {
+        // A program can send itself that signal: the proof is a file that is as long as one may be.
+        if self.end == Some(End::Signaled(libc::SIGXFSZ)) && self.has_full_file() {
             let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
             self.record_once(Kind::Disk, detail, "SIGXFSZ");
         }

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::pipe::{PipeFlags, SpliceFlags};
 
 use crate::report::Output;
 use crate::sys::socket;
@@ -34,41 +35,69 @@ impl Keep {
     }
 }
 
-/// The caller's end, written to without ever waiting for it.
+/// The caller's end, written to without ever waiting for it. O_NONBLOCK would be a change of the open file, which we
+/// share with our parent.
 enum Sink {
-    /// Our own open file, non-blocking; or one that does not block (a regular file).
+    /// Our own open file of a terminal, non-blocking; or one that does not block (a regular file).
     File(OwnedFd),
     Socket(OwnedFd),
+    /// Through a pipe of ours: splice takes "do not wait" with each call. `held` bytes are in it.
+    Pipe {
+        to: OwnedFd,
+        from: OwnedFd,
+        by: OwnedFd,
+        held: usize,
+    },
 }
 
 impl Sink {
-    /// A pipe or a terminal is opened anew: O_NONBLOCK belongs to the open file, which we share with our parent.
     fn open(fd: BorrowedFd<'_>) -> io::Result<Sink> {
-        let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
-        match kind {
-            FileType::Socket => return Ok(Sink::Socket(fd.try_clone_to_owned()?)),
-            FileType::Fifo | FileType::CharacterDevice => {
-                let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
-                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-                if let Ok(own) = rustix::fs::open(path, flags, Mode::empty()) {
-                    return Ok(Sink::File(own));
-                }
+        match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
+            FileType::Socket => Ok(Sink::Socket(fd.try_clone_to_owned()?)),
+            FileType::Fifo => {
+                let (from, by) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+                Ok(Sink::Pipe { to: fd.try_clone_to_owned()?, from, by, held: 0 })
             }
-            _ => {}
+            FileType::CharacterDevice => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+                // A terminal that is somebody else's can't be opened again: then it is written to as it is.
+                let own = rustix::fs::open(path, flags, Mode::empty());
+                Ok(Sink::File(own.or_else(|_| rustix::io::fcntl_dupfd_cloexec(fd, 3))?))
+            }
+            _ => Ok(Sink::File(fd.try_clone_to_owned()?)),
         }
-        Ok(Sink::File(fd.try_clone_to_owned()?))
     }
 
-    fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+    /// Takes some of the bytes; they may be on their way still, see `is_empty`.
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Sink::File(fd) => Ok(rustix::io::write(fd, bytes)?),
             Sink::Socket(fd) => socket::send_now(fd.as_fd(), bytes),
+            Sink::Pipe { to, from, by, held } => {
+                let mut taken = 0;
+                if *held == 0 && !bytes.is_empty() {
+                    taken = rustix::io::write(&*by, bytes)?;
+                    *held = taken;
+                }
+                match rustix::pipe::splice(&*from, None, &*to, None, *held, SpliceFlags::NONBLOCK) {
+                    Ok(n) => *held -= n,
+                    Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                    Err(e) => return Err(e.into()),
+                }
+                Ok(taken)
+            }
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        !matches!(self, Sink::Pipe { held: 1.., .. })
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Sink::File(fd) | Sink::Socket(fd) => fd.as_fd(),
+            Sink::Pipe { to, .. } => to.as_fd(),
         }
     }
 }
@@ -91,16 +120,21 @@ impl Stream {
 
     /// The program's end, when there is room for what it says.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
-        if self.pending.is_empty() { self.pipe.as_ref().map(AsFd::as_fd) } else { None }
+        if self.waits() { None } else { self.pipe.as_ref().map(AsFd::as_fd) }
     }
 
     /// The caller's end, when something waits for it.
     pub(super) fn sink(&self) -> Option<BorrowedFd<'_>> {
-        if self.pending.is_empty() { None } else { self.sink.as_ref().map(Sink::fd) }
+        if self.waits() { self.sink.as_ref().map(Sink::fd) } else { None }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.pipe.is_none() && self.pending.is_empty()
+        self.pipe.is_none() && !self.waits()
+    }
+
+    /// Something is to be taken by the caller before more is read.
+    fn waits(&self) -> bool {
+        !self.pending.is_empty() || self.sink.as_ref().is_some_and(|sink| !sink.is_empty())
     }
 
     pub(super) fn total(&self) -> u64 {
@@ -135,7 +169,7 @@ impl Stream {
 
     /// Passes on what the caller takes now. A caller who closed his end ends the program's too.
     pub(super) fn write(&mut self) {
-        let Some(sink) = &self.sink else { return };
+        let Some(sink) = &mut self.sink else { return };
         match sink.write(&self.pending) {
             Ok(n) => drop(self.pending.drain(..n)),
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
