@@ -127,8 +127,8 @@ fn can_write(path: &Path) -> anyhow::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.exists() {
         std::fs::OpenOptions::new().write(true).open(path)?;
-    } else if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_err() {
-        bail!("`{}` is not a directory that can be written", dir.display());
+    } else {
+        rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
     }
     Ok(())
 }

@@ -525,7 +525,9 @@ fn files_that_have_no_name_are_harmless() {
     let ran = python(
         r#"
 import os
-fd = os.memfd_create('x'); open(f'/proc/self/fd/{fd}', 'w').write('x'); os.fchmod(fd, 0o600)
+try: fd = os.memfd_create('x')
+except OSError: pass # without a group
+else: open(f'/proc/self/fd/{fd}', 'w').write('x'); os.fchmod(fd, 0o600)
 open('/work/gone', 'w').close(); fd = os.open('/work/gone', os.O_RDWR); os.unlink('/work/gone')
 open(f'/proc/self/fd/{fd}', 'w').write('x'); os.fchmod(fd, 0o600); os.utime(fd)
 os.mkdir('/work/d'); os.chdir('/work/d'); os.rmdir('/work/d')

@@ -203,6 +203,9 @@ impl Group {
 /// both caps together: a full scratch then is ENOSPC and never an OOM kill. Between the two caps and the line the
 /// supervisor samples what is not scratch and not cache.
 fn memory_line(limits: &Limits) -> u64 {
+    if limits.scratch == 0 {
+        return limits.memory;
+    }
     limits.memory.saturating_add(limits.scratch).saturating_add(limits.scratch_inodes.saturating_mul(INODE_COST))
 }
 
