@@ -242,3 +242,16 @@ fn a_reader_that_goes_away_ends_the_program() {
     assert_eq!(watch.end_of(&mut child), 128 + 13);
     watch.nothing_left();
 }
+
+#[test]
+fn a_program_can_not_keep_other_cells_from_starting() {
+    // Fds on their way through sockets are counted by user, against the limit of whoever sends the next.
+    let source = "import array, socket, time\npairs = [socket.socketpair() for _ in range(3)]\nfor a, b in pairs:\n    \
+        for _ in range(3): a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0] * 100))])\n\
+        print('ready', flush=True)\ntime.sleep(600)";
+    let mut run = ready(run_words(&["--code", source]));
+    exec(&["true"]).flag("--open-files", "256").run().passes();
+    run.signal("TERM");
+    assert_eq!(run.end().0, 143);
+    run.watch.nothing_left();
+}
