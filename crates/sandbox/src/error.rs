@@ -24,7 +24,7 @@ pub enum SandboxError {
     SetUp { step: String, what: String, error: io::Error },
     #[error("`{layer}` is required and this host does not give it: `hotcell doctor` says what would")]
     Missing { layer: String },
-    #[error("the cell died while it was set up ({oom_kills} oom kills): give it more memory")]
+    #[error("the cell died while it was set up{}", if *.oom_kills > 0 { ", of the memory limit: give it more" } else { "" })]
     DiedInSetUp { oom_kills: u64 },
     #[error("called off by signal {signal} before the program started")]
     Cancelled { signal: i32 },

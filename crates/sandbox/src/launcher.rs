@@ -66,7 +66,6 @@ impl Drop for Process {
 
 fn live(socket: OwnedFd, ahead: Ahead) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
-    process::forget_arguments();
     // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
     process::setsid()?;
     let null = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDWR, rustix::fs::Mode::empty())?;
@@ -230,8 +229,9 @@ impl Launcher {
     fn give_birth(&self, pid: Pid, pidfd: OwnedFd, leash: OwnedFd, seed: Seed, shape: Shape) -> Result<Cell, Failure> {
         let (group, joins) = match self.base.complete(seed, shape.cpu_group) {
             Ok(made) => made,
-            Err(e) => {
+            Err((e, seed)) => {
                 abandon(Cell { pid, pidfd, leash, group: Group::None, run: None });
+                seed.remove();
                 return Err(failed("make the cgroup", "")(e));
             }
         };

@@ -158,6 +158,7 @@ fn build_root(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<
         process::exit_now(0);
     }
     process::set_name(c"hotcell-init");
+    process::forget_arguments();
     process::setsid().step("leave the terminal", "")?;
     process::new_session_keyring().step("new keyring", "")?;
     // After joining the group, so that the cell sees its own as the root.

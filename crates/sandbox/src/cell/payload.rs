@@ -25,7 +25,7 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     for (fd, number) in run.stdio.iter().zip(0..) {
         process::place(fd.as_fd(), number).step("place the streams", "")?;
     }
-    limits(&plan.limits, open_files, run.count_clones)?;
+    limits(&plan.limits, run.count_clones)?;
     process::close_on_exec_from(3).step("close other fds", "")?;
 
     let argv = strings(&plan.argv)?;
@@ -39,6 +39,8 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;
     wire::send(&supervisor, &starting, &[listener.as_fd()]).step("hand over the listener", "")?;
     drop(listener);
+    // Only now: an fd on its way in a socket counts for the whole user, against the limit of whoever sends.
+    process::limit(libc::RLIMIT_NOFILE, open_files).step("set a limit", "NOFILE")?;
     let errno = execute(&candidates, &argv, &env);
     let _ = wire::send(&supervisor, &FromCell::NotExecuted { errno }, &[]);
     process::exit_now(127)
@@ -83,7 +85,7 @@ fn most_open_files() -> Result<u64, Failure> {
     Ok(now.current.unwrap_or(1 << 20).saturating_sub(1).min(1 << 20))
 }
 
-fn limits(limits: &Limits, open_files: u64, without_cgroup: bool) -> Result<(), Failure> {
+fn limits(limits: &Limits, without_cgroup: bool) -> Result<(), Failure> {
     let set = |name: &str, resource, value| process::limit(resource, value).step("set a limit", name);
     // Not 0: a core_pattern that is a pipe starts the host's handler even then, and only 1 says no to it.
     set("CORE", libc::RLIMIT_CORE, 1)?;
@@ -104,5 +106,5 @@ fn limits(limits: &Limits, open_files: u64, without_cgroup: bool) -> Result<(), 
         // Above the cgroup's line, so that it is the cgroup which refuses, and counts.
         set("NPROC", libc::RLIMIT_NPROC, limits.processes.saturating_add(64))?;
     }
-    set("NOFILE", libc::RLIMIT_NOFILE, open_files)
+    Ok(())
 }

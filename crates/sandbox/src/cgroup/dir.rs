@@ -19,6 +19,7 @@ pub(super) struct Dir {
 
 /// How long a group may take to become empty after everything in it was killed.
 const EMPTY_WITHIN: Duration = Duration::from_secs(5);
+const SWEPT_WITHIN: Duration = Duration::from_millis(20);
 
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -63,11 +64,17 @@ pub(super) fn keyed(text: &str, key: &str) -> Option<u64> {
 impl Dir {
     /// Makes and locks a new group below `parent`; its name is not one that exists.
     pub(super) fn make(parent: &Rc<OwnedFd>, name: &CStr) -> io::Result<Dir> {
+        // Nobody sweeps between the making and the locking.
+        rustix::fs::flock(parent, FlockOperation::LockShared)?;
+        let made = Dir::make_locked(parent, name);
+        rustix::fs::flock(parent, FlockOperation::Unlock)?;
+        made
+    }
+
+    fn make_locked(parent: &Rc<OwnedFd>, name: &CStr) -> io::Result<Dir> {
         rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o755))?;
         let dir = Dir { fd: open_at(parent.as_fd(), name)?, parent: parent.clone(), name: name.to_owned() };
-        // A sweeper may have found it between the two calls: then it is his, and the name is tried no more.
         rustix::fs::flock(&dir.fd, FlockOperation::NonBlockingLockExclusive)?;
-        rustix::fs::accessat(parent, name, rustix::fs::Access::EXISTS, AtFlags::empty())?;
         Ok(dir)
     }
 
@@ -77,12 +84,12 @@ impl Dir {
 
     /// rmdir, until the last task that was killed has left. A group that never empties stays, to be swept later.
     pub(super) fn remove(self) {
-        remove(self.parent.as_fd(), &self.name);
+        remove(self.parent.as_fd(), &self.name, EMPTY_WITHIN);
     }
 }
 
-fn remove(parent: BorrowedFd<'_>, name: &CStr) {
-    let until = Instant::now() + EMPTY_WITHIN;
+fn remove(parent: BorrowedFd<'_>, name: &CStr, within: Duration) {
+    let until = Instant::now() + within;
     while let Err(rustix::io::Errno::BUSY) = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR) {
         if Instant::now() > until {
             return;
@@ -91,8 +98,17 @@ fn remove(parent: BorrowedFd<'_>, name: &CStr) {
     }
 }
 
-/// Removes each group below `base` that nobody holds the lock of, after `kill` was asked for it.
+/// Removes each group below `base` that nobody holds the lock of, after `kill` was asked for it. Makers wait for us, so
+/// that nobody is waited for here: what is busy still is the next sweeper's.
 pub(super) fn sweep(base: BorrowedFd<'_>, kill: impl Fn(BorrowedFd<'_>)) {
+    if rustix::fs::flock(base, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return;
+    }
+    sweep_locked(base, kill);
+    let _ = rustix::fs::flock(base, FlockOperation::Unlock);
+}
+
+fn sweep_locked(base: BorrowedFd<'_>, kill: impl Fn(BorrowedFd<'_>)) {
     let Ok(entries) = rustix::fs::Dir::read_from(base) else {
         return;
     };
@@ -106,7 +122,7 @@ pub(super) fn sweep(base: BorrowedFd<'_>, kill: impl Fn(BorrowedFd<'_>)) {
         };
         if rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive).is_ok() {
             kill(fd.as_fd());
-            remove(base, name);
+            remove(base, name, SWEPT_WITHIN);
         }
     }
 }

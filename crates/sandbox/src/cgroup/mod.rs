@@ -91,11 +91,12 @@ impl Base {
     }
 
     /// The whole group, and the files into which the child writes `0` to join what it is not in yet.
-    pub(crate) fn complete(&self, seed: Seed, with_cpu: bool) -> io::Result<(Group, Vec<OwnedFd>)> {
+    pub(crate) fn complete(&self, seed: Seed, with_cpu: bool) -> Result<(Group, Vec<OwnedFd>), (io::Error, Seed)> {
         match (self, seed) {
-            (Base::V1(base), Seed::V1(seed)) => {
-                base.complete(seed, with_cpu).map(|(group, joins)| (Group::V1(group), joins))
-            }
+            (Base::V1(base), Seed::V1(seed)) => match base.complete(seed, with_cpu) {
+                Ok((group, joins)) => Ok((Group::V1(group), joins)),
+                Err((e, seed)) => Err((e, Seed::V1(seed))),
+            },
             (_, Seed::V2(group)) => Ok((Group::V2(group), vec![])),
             _ => Ok((Group::None, vec![])),
         }

@@ -90,8 +90,8 @@ impl Base {
         Ok(Seed { unified: self.unified.as_ref().map(|base| Dir::make(base, &name)).transpose()?, name })
     }
 
-    /// Everything is made or nothing is left.
-    pub(super) fn complete(&self, seed: Seed, with_cpu: bool) -> io::Result<(Group, Vec<OwnedFd>)> {
+    /// Everything is made or nothing but the seed is left, in which a child lives already.
+    pub(super) fn complete(&self, seed: Seed, with_cpu: bool) -> Result<(Group, Vec<OwnedFd>), (io::Error, Seed)> {
         let cpu = self.cpu.as_ref().filter(|_| with_cpu);
         let bases = [Some(&self.memory), Some(&self.pids), cpu, self.cpuacct.as_ref()];
         let mut made: [Option<Dir>; 4] = [const { None }; 4];
@@ -107,13 +107,12 @@ impl Base {
                 Ok(tasks) => joins.push(tasks),
                 Err(e) => {
                     made.into_iter().flatten().for_each(Dir::remove);
-                    seed.remove();
-                    return Err(e);
+                    return Err((e, seed));
                 }
             }
         }
         let [Some(memory), Some(pids), cpu, cpuacct] = made else {
-            return Err(io::ErrorKind::NotFound.into());
+            return Err((io::ErrorKind::NotFound.into(), seed));
         };
         Ok((Group { memory, pids, cpu, unified: seed.unified, cpuacct }, joins))
     }
