@@ -306,7 +306,7 @@ fn signals_do_not_disturb_init() {
 #[test]
 fn init_can_not_be_made_deaf() {
     // With no fd allowed, init's own poll fails.
-    let ran = attack("tame-init").program(&["7"]).flag("--timeout", "5s").run();
+    let ran = attack("tame-init").program(&["7"]).flag("--timeout", "60s").run();
     ran.passes();
     assert_eq!(ran.out(), "alive\n");
 }
@@ -315,7 +315,7 @@ fn init_can_not_be_made_deaf() {
 fn init_can_not_be_killed_by_taking_its_time_away() {
     let all: Vec<String> = (0..16).map(|n| n.to_string()).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let ran = attack("tame-init").program(&all).flag("--timeout", "5s").run();
+    let ran = attack("tame-init").program(&all).flag("--timeout", "60s").run();
     ran.passes();
     assert_eq!(ran.out(), "alive\n");
 }

@@ -275,8 +275,17 @@ fn exit_status(status: std::process::ExitStatus) -> i32 {
 }
 
 pub fn send(pid: u32, signal: &str) {
-    let status = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().expect("kill is installed");
-    assert!(status.success(), "{signal} cannot be sent to {pid}");
+    use rustix::process::{Pid, Signal, kill_process};
+    let signal = match signal {
+        "KILL" => Signal::KILL,
+        "INT" => Signal::INT,
+        "TERM" => Signal::TERM,
+        "HUP" => Signal::HUP,
+        "STOP" => Signal::STOP,
+        other => panic!("{other} is not a signal that tests send"),
+    };
+    let pid = Pid::from_raw(pid as i32).expect("a process has a number");
+    kill_process(pid, signal).expect("it is ours to send");
 }
 
 /// Another command that ends in `inner`'s words: in its directory, with its environment, as its user.

@@ -5,8 +5,6 @@
 //! allow a number always and skips the program for it altogether. Rules with arguments test 32-bit halves.
 //! A foreign architecture (the 32-bit ABI) and the x32 range are told to the supervisor, never allowed.
 
-use std::collections::BTreeMap;
-
 use crate::sys::seccomp::sock_filter;
 
 #[cfg(target_arch = "x86_64")]
@@ -76,21 +74,12 @@ fn ret(action: Action) -> sock_filter {
 }
 
 /// The whole program. A number without a rule gets ENOSYS, as from a kernel that does not have it yet.
-pub(crate) fn compile(rules: &BTreeMap<u32, Rule>) -> Vec<sock_filter> {
+pub(crate) fn compile(rules: &[Option<Rule>]) -> Vec<sock_filter> {
     let unknown = Rule::plain(Action::Errno(libc::ENOSYS as u16));
-    let mut ranges: Vec<(u32, &Rule)> = vec![(0, &unknown)];
-    let mut push = |from: u32, rule| {
-        if ranges.last().is_some_and(|(start, _)| *start == from) {
-            ranges.pop();
-        }
+    let mut ranges: Vec<(u32, &Rule)> = vec![];
+    for (nr, rule) in (0..).zip(rules.iter().map(|rule| rule.as_ref().unwrap_or(&unknown)).chain([&unknown])) {
         if ranges.last().is_none_or(|(_, last)| *last != rule) {
-            ranges.push((from, rule));
-        }
-    };
-    for (nr, rule) in rules {
-        push(*nr, rule);
-        if !rules.contains_key(&(nr + 1)) {
-            push(nr + 1, &unknown);
+            ranges.push((nr, rule));
         }
     }
     let mut program = vec![
@@ -101,25 +90,25 @@ pub(crate) fn compile(rules: &BTreeMap<u32, Rule>) -> Vec<sock_filter> {
         insn(JGE, X32_BIT, 0, 1),
         ret(Action::Notify),
     ];
-    program.extend(tree(&ranges));
+    tree(&ranges, &mut program);
     program
 }
 
-fn tree(ranges: &[(u32, &Rule)]) -> Vec<sock_filter> {
+fn tree(ranges: &[(u32, &Rule)], code: &mut Vec<sock_filter>) {
     if let [(_, rule)] = ranges {
-        return leaf(rule);
+        return leaf(rule, code);
     }
     let (low, high) = ranges.split_at(ranges.len() / 2);
-    let (left, right) = (tree(low), tree(high));
     // A conditional jump reaches 255 instructions, JA any number: so the far side is always behind a JA.
-    let mut code = vec![insn(JGE, high[0].0, 0, 1), insn(JA, left.len() as u32, 0, 0)];
-    code.extend(left);
-    code.extend(right);
-    code
+    code.push(insn(JGE, high[0].0, 0, 1));
+    let jump = code.len();
+    code.push(insn(JA, 0, 0, 0));
+    tree(low, code);
+    code[jump].k = (code.len() - jump - 1) as u32;
+    tree(high, code);
 }
 
-fn leaf(rule: &Rule) -> Vec<sock_filter> {
-    let mut code = Vec::new();
+fn leaf(rule: &Rule, code: &mut Vec<sock_filter>) {
     for (arg, test, action) in &rule.tests {
         let low = OFFSET_ARGS + 8 * u32::from(*arg);
         code.push(insn(LD_ABS, low, 0, 0));
@@ -133,7 +122,6 @@ fn leaf(rule: &Rule) -> Vec<sock_filter> {
         code.push(ret(*action));
     }
     code.push(ret(rule.otherwise));
-    code
 }
 
 #[cfg(test)]
@@ -180,7 +168,7 @@ mod tests {
         assert!(program.len() < 4096, "the kernel takes 4096 instructions, this has {}", program.len());
         for nr in 0..1000 {
             let got = run(&program, AUDIT_ARCH, nr, [0; 6]);
-            let want = match rules.get(&nr) {
+            let want = match rules.get(nr as usize).and_then(Option::as_ref) {
                 None => ret(Action::Errno(libc::ENOSYS as u16)).k,
                 Some(rule) => {
                     let hit = rule.tests.iter().find(|(_, t, _)| *t == Test::Equal(0));
@@ -193,7 +181,7 @@ mod tests {
 
     #[test]
     fn foreign_abis_are_told() {
-        let program = compile(&BTreeMap::from([(1, Rule::plain(Action::Allow))]));
+        let program = compile(&[None, Some(Rule::plain(Action::Allow))]);
         assert_eq!(run(&program, AUDIT_ARCH, 1, [0; 6]), libc::SECCOMP_RET_ALLOW);
         assert_eq!(run(&program, 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
         assert_eq!(run(&program, AUDIT_ARCH, X32_BIT | 1, [0; 6]), libc::SECCOMP_RET_USER_NOTIF);
@@ -210,7 +198,9 @@ mod tests {
             ],
             otherwise: Action::Allow,
         };
-        let program = compile(&BTreeMap::from([(16, rule)]));
+        let mut rules = vec![const { None }; 17];
+        rules[16] = Some(rule);
+        let program = compile(&rules);
         let go = |args| run(&program, AUDIT_ARCH, 16, args);
         assert_eq!(go([0; 6]), libc::SECCOMP_RET_ALLOW);
         // The upper half of an ioctl number is ignored by the kernel, and so by us (CVE-2019-10063).

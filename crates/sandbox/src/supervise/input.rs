@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-const CHUNK: usize = 64 * 1024;
+use super::output::{CHUNK, FIRST_CHUNK};
 
 #[derive(Default)]
 pub(super) struct Input {
@@ -32,10 +32,13 @@ impl Input {
 
     pub(super) fn read(&mut self, buf: &mut Vec<u8>) {
         let Some(source) = &self.source else { return };
-        buf.resize(CHUNK, 0);
+        buf.resize(buf.len().max(FIRST_CHUNK), 0);
         match rustix::io::read(source, &mut buf[..]) {
             Ok(n @ 1..) => {
                 self.pending.extend_from_slice(&buf[..n]);
+                if n == buf.len() && n < CHUNK {
+                    buf.resize(2 * n, 0);
+                }
                 self.write();
             }
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}

@@ -10,7 +10,9 @@ use rustix::pipe::{PipeFlags, SpliceFlags};
 use crate::report::Output;
 use crate::sys::socket;
 
-const CHUNK: usize = 64 * 1024;
+/// What is read at once: little at first, because most programs say little and memory must be paid for.
+pub(super) const FIRST_CHUNK: usize = 4 * 1024;
+pub(super) const CHUNK: usize = 64 * 1024;
 
 /// Keeps the first half and the last half of its budget; never holds more than that.
 struct Keep {
@@ -148,7 +150,7 @@ impl Stream {
     /// Reads once and passes on what is under the limit. The end of the stream closes it.
     pub(super) fn read(&mut self, buf: &mut Vec<u8>) {
         let Some(pipe) = &self.pipe else { return };
-        buf.resize(CHUNK, 0);
+        buf.resize(buf.len().max(FIRST_CHUNK), 0);
         let n = match rustix::io::read(pipe, &mut buf[..]) {
             Ok(n) => n,
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return,
@@ -161,9 +163,13 @@ impl Stream {
         let room = self.limit.saturating_sub(self.total).min(n as u64) as usize;
         self.total += n as u64;
         self.keep.push(&buf[..n]);
+        let filled = n == buf.len();
         if self.sink.is_some() && room > 0 {
             self.pending.extend_from_slice(&buf[..room]);
             self.write();
+        }
+        if filled && buf.len() < CHUNK {
+            buf.resize(2 * buf.len(), 0);
         }
     }
 
