@@ -38,6 +38,12 @@ pub fn hostile() -> &'static Path {
     })
 }
 
+/// How many times to do what is done often: less where the processor is emulated.
+pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
+    let slow = std::env::var("HOTCELL_TEST_HOST").is_ok_and(|host| host.starts_with("vm"));
+    if slow { fewer } else { times }
+}
+
 /// Cells run as an ordinary user in this run of the tests.
 pub fn as_user() -> bool {
     std::env::var_os("HOTCELL_TEST_AS").is_some_and(|who| who == "user") || !is_root()

@@ -216,7 +216,12 @@ fn the_scratch_is_one_at_all_its_places() {
 
 #[test]
 fn scratch_that_is_filled_and_emptied_fast_is_no_memory() {
-    attack_with("churn", &["/dev/shm/f", "200", "12"]).flag("--scratch", "256m").flag("--memory", "8m").run().passes();
+    attack_with("churn", &["/dev/shm/f", "200", "12"])
+        .flag("--scratch", "256m")
+        .flag("--memory", "8m")
+        .flag("--timeout", "170s")
+        .run()
+        .passes();
 }
 
 #[test]
@@ -246,7 +251,7 @@ fn too_many_files_are_a_disk_violation() {
 
 #[test]
 fn as_many_files_as_the_default_allows_are_no_memory() {
-    let ran = attack_with("make-files", &["/work", "100000"]).flag("--memory", "16m").run();
+    let ran = attack_with("make-files", &["/work", "100000"]).flag("--memory", "16m").flag("--timeout", "170s").run();
     ran.violates("DiskLimitViolation");
     assert_eq!(ran.out(), "65536 ENOSPC\n");
 }

@@ -159,6 +159,8 @@ fn build_root(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<
     }
     process::set_name(c"hotcell-init");
     process::forget_arguments();
+    // The kernel keeps signals of the program's from an init that has no handler for them; ours had the runtime's.
+    process::reset_signals();
     process::setsid().step("leave the terminal", "")?;
     process::new_session_keyring().step("new keyring", "")?;
     // After joining the group, so that the cell sees its own as the root.
