@@ -75,6 +75,7 @@ pub(crate) enum Net {
     /// Loopback inside the cell
     Local,
     /// Named hosts only
+    #[value(hide = true)]
     Restricted,
     /// The host's own network
     Full,
@@ -154,7 +155,7 @@ pub(crate) struct CellArgs {
         help_heading = "Cell"
     )]
     pub(crate) on_violation: OnViolation,
-    /// A layer without which not to run: cgroup, landlock
+    /// A layer without which not to run: cgroup, landlock; may be repeated
     #[arg(long, value_name = "LAYER", help_heading = "Cell")]
     pub(crate) require: Vec<String>,
     /// text passes the program's output through; json prints the result and nothing else
@@ -170,7 +171,7 @@ pub(crate) struct CellArgs {
     /// Also write the result, as JSON, to this file
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) result: Option<PathBuf>,
-    /// Copy the files that the program leaves in /work to this directory
+    /// Copy the regular files that the program leaves in /work to this new directory
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub(crate) artifacts: Option<PathBuf>,
     /// The id of the request [default: a new one]

@@ -45,7 +45,7 @@ fn line(check: &Check, colour: bool) -> String {
         (false, false) => ("weak", AnsiColor::Yellow.on_default()),
         (false, true) => ("NO  ", AnsiColor::Red.on_default().bold()),
     };
-    let word = if colour { format!("{style}{word}{style:#}") } else { word.to_owned() };
+    let word = crate::show::painted(word, style, colour);
     let remedy = check.remedy.as_ref().map(|r| format!("\n                       to get it: {r}")).unwrap_or_default();
     format!("{word}  {:<16} {}{remedy}", check.name, check.detail)
 }

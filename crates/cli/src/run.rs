@@ -94,6 +94,9 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
         None if stdin_is_used => None,
         None => std::io::stdin().as_fd().try_clone_to_owned().ok(),
     };
+    if let Some(dir) = &args.artifacts {
+        must_be_new(dir)?;
+    }
     if let Some(path) = &args.result {
         can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
@@ -131,6 +134,21 @@ fn can_write(path: &Path) -> anyhow::Result<()> {
         rustix::fs::access(dir, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)?;
     }
     Ok(())
+}
+
+/// Artifacts of two runs in one directory would be nobody's.
+fn must_be_new(dir: &Path) -> anyhow::Result<()> {
+    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => bail!("`{}` is not empty: give --artifacts a new directory", dir.display()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            let above = dir.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("."));
+            let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+            rustix::fs::access(above, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK)
+                .with_context(|| format!("cannot make `{}`", dir.display()))
+        }
+        Err(e) => Err(e).with_context(|| format!("cannot use `{}` for artifacts", dir.display())),
+    }
 }
 
 fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {

@@ -5,15 +5,28 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use hotcell_contract::{Outcome, Status, Violation, show_duration, show_size};
+use hotcell_contract::{Outcome, Status, TerminalEvent, Violation, show_duration, show_size};
 
-fn painted(text: &str, style: Style, on: bool) -> String {
-    if on { format!("{style}{text}{style:#}") } else { text.to_owned() }
+/// Colour is for terminals, and for those who have not said no to it.
+pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
+    if terminal && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()) {
+        format!("{style}{text}{style:#}")
+    } else {
+        text.to_owned()
+    }
 }
+
+const MOST_SKIPPED: usize = 5;
 
 /// One line on stderr: always on a terminal, elsewhere only when the verdict is not a pass.
 pub(crate) fn summary(outcome: &Outcome) {
     let terminal = std::io::stderr().is_terminal();
+    for skipped in outcome.skipped_checks.iter().take(MOST_SKIPPED) {
+        let _ = writeln!(std::io::stderr(), "hotcell: {} is left out: {}", skipped.check, skipped.reason);
+    }
+    if let Some(more) = outcome.skipped_checks.len().checked_sub(MOST_SKIPPED).filter(|more| *more > 0) {
+        let _ = writeln!(std::io::stderr(), "hotcell: and {more} more");
+    }
     if !terminal && outcome.status == Status::Pass {
         return;
     }
@@ -43,6 +56,9 @@ fn reason(outcome: &Outcome) -> Option<String> {
     }
     if outcome.status == Status::Pass {
         return None;
+    }
+    if let (Some(TerminalEvent::Cancelled), Some(signal)) = (outcome.terminal_event, outcome.signal) {
+        return Some(format!("called off by signal {signal}"));
     }
     let decisive = outcome.violations.iter().find(|v| Some(v.class) == outcome.failure_class);
     match (decisive, outcome.exit_code, outcome.signal) {
@@ -92,6 +108,15 @@ pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
         );
     }
     let page = error.to_string();
+    // Everybody's first try: `hotcell exec ls`.
+    if error.kind() == clap::error::ErrorKind::UnknownArgument
+        && let Some(clap::error::ContextValue::String(word)) = error.get(clap::error::ContextKind::InvalidArg)
+        && !word.starts_with('-')
+    {
+        return anyhow::anyhow!(
+            "`{word}` must stand behind `--`: write `hotcell exec -- CMD ARGS` or `hotcell run FILE -- ARGS`"
+        );
+    }
     let mut lines = page.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     // A list of what is missing, or possible, stands on the lines below; a tip somewhere behind.

@@ -71,7 +71,6 @@ pub fn show_size(bytes: u64) -> String {
 pub fn show_duration(duration: Duration) -> String {
     let ms = duration.as_secs_f64() * 1000.0;
     match ms {
-        _ if ms < 10.0 => format!("{ms:.1} ms"),
         _ if ms < 1000.0 => format!("{ms:.0} ms"),
         _ if ms < 60_000.0 => format!("{:.1} s", ms / 1000.0),
         _ => format!("{}m {:.0}s", (ms / 60_000.0) as u64, (ms / 1000.0) % 60.0),

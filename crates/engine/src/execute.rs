@@ -34,6 +34,9 @@ pub enum ExecuteError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    /// The run is over; the caller has not got all of what it said.
+    #[error("cannot write to {stream}: {error}")]
+    Forward { stream: &'static str, error: String },
 }
 
 /// Runs one request to its end. A misbehaving program is an Outcome, never an error.
@@ -45,6 +48,11 @@ pub fn execute(launcher: &Launcher, request: &Request, call: Call<'_>) -> Result
     let streams =
         Streams { stdin: call.stdin, stdout: call.stdout, stderr: call.stderr, keep: call.keep, cancel: call.cancel };
     let report = launcher.run(&planned.spec, streams)?;
+    for (stream, output) in [("standard output", &report.stdout), ("standard error", &report.stderr)] {
+        if let Some(error) = output.failed.clone() {
+            return Err(ExecuteError::Forward { stream, error });
+        }
+    }
     let (artifacts, skipped) = match (call.artifacts, &report.scratch) {
         (Some(dir), Some(scratch)) => collect(scratch, dir, request.limits.scratch_bytes),
         _ => (vec![], vec![]),

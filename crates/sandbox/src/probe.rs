@@ -95,10 +95,11 @@ fn landlock() -> Primitive {
 
 fn cgroups() -> Primitive {
     let base = Base::find();
-    let (on, off) = base.describe();
     let present = base.has_limits();
-    let list = if present { &on } else { &off };
-    let detail = list.iter().map(|a| a.mechanism.as_str()).collect::<Vec<_>>().join("; ");
+    let detail = match &base {
+        Base::None { why } => format!("rlimits and sampling instead, because {why}"),
+        _ => base.describe().0.iter().map(|a| a.mechanism.as_str()).collect::<Vec<_>>().join("; "),
+    };
     Primitive {
         name: "cgroup",
         present,

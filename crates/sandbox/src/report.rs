@@ -88,6 +88,8 @@ pub struct Output {
     pub tail: Vec<u8>,
     /// All that the program wrote.
     pub total: u64,
+    /// Why it could not be passed on to the caller, when it could not.
+    pub failed: Option<String>,
 }
 
 impl Output {

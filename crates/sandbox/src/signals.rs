@@ -15,6 +15,8 @@ impl Signals {
     pub fn catch() -> io::Result<Signals> {
         // A copy of a terminal's input in the background then is an error, which ends the input.
         process::ignore(libc::SIGTTIN);
+        // A stopped supervisor would leave a running program without its clock and its witness.
+        process::ignore(libc::SIGTSTP);
         Ok(Signals { fd: process::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
 

@@ -30,6 +30,7 @@ pub(super) struct Samples {
     /// Processor time of every process ever seen, by pid: what nobody waited for is counted nowhere else.
     cpu_seen: std::collections::HashMap<u32, Duration>,
     counts_tasks: bool,
+    cpu: Duration,
 }
 
 pub(super) type Breach = (Kind, Detail, &'static str);
@@ -64,6 +65,11 @@ impl Samples {
 
     pub(super) fn memory_peak(&self) -> u64 {
         self.memory_peak
+    }
+
+    /// Processor time at the last sample, where there is no group to ask.
+    pub(super) fn cpu(&self) -> Duration {
+        self.cpu
     }
 
     pub(super) fn scratch_peak(&self) -> u64 {
@@ -138,6 +144,7 @@ impl Samples {
         // Both are less than the truth or equal to it: one misses the dead that nobody waited for, the other what
         // happened between two samples.
         let cpu = census.cpu.max(self.cpu_seen.values().sum());
+        self.cpu = self.cpu.max(cpu);
         // Forks share pages, and a sum counts them for each: look closely before accusing.
         let memory = if census.memory > limits.memory { meters.memory_exact() } else { census.memory };
         (memory.saturating_sub(in_scratch), cpu)

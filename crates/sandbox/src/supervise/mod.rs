@@ -78,6 +78,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Resu
         pending: vec![],
         retry_at: None,
         rusage: Rusage::default(),
+        cpu_before: (0, 0),
         enforced: vec![],
         degraded: vec![],
         timings: Timings::default(),
@@ -114,6 +115,8 @@ struct State<'a> {
     pending: Vec<(Notification, Pending)>,
     retry_at: Option<Instant>,
     rusage: Rusage,
+    /// User and system time of the cell's own set-up, in microseconds.
+    cpu_before: (u64, u64),
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
     timings: Timings,
@@ -262,6 +265,7 @@ impl State<'_> {
                 self.timings.exec = now - self.asked;
                 self.started = Some(now);
                 self.samples.begin(now);
+                self.cpu_before = self.meters.cpu_parts();
                 self.listener = fds.next();
                 if let Some(listener) = &self.listener {
                     seccomp::wake_synchronously(listener.as_fd());
@@ -511,8 +515,15 @@ impl State<'_> {
         self.timings.run = ended - started;
         self.timings.collect = finished - ended;
         let (user, system) = match (counters.cpu_user_us, counters.cpu_system_us) {
-            (Some(user), Some(system)) => (user, system),
-            _ => (self.rusage.user_us, self.rusage.system_us),
+            // The group was the cell's before it was the program's.
+            (Some(user), Some(system)) => {
+                (user.saturating_sub(self.cpu_before.0), system.saturating_sub(self.cpu_before.1))
+            }
+            // Init could not tell when it was killed: then what was seen last.
+            _ => {
+                let seen = self.samples.cpu().as_micros() as u64;
+                (self.rusage.user_us.max(seen.saturating_sub(self.rusage.system_us)), self.rusage.system_us)
+            }
         };
         let peak = self.samples.processes_peak();
         Ok(Report {

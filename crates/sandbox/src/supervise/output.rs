@@ -112,12 +112,13 @@ pub(super) struct Stream {
     keep: Keep,
     total: u64,
     limit: u64,
+    failed: Option<io::Error>,
 }
 
 impl Stream {
     pub(super) fn new(pipe: OwnedFd, sink: Option<BorrowedFd<'_>>, keep: usize, limit: u64) -> io::Result<Stream> {
         let sink = sink.map(Sink::open).transpose()?;
-        Ok(Stream { pipe: Some(pipe), sink, pending: vec![], keep: Keep::new(keep), total: 0, limit })
+        Ok(Stream { pipe: Some(pipe), sink, pending: vec![], keep: Keep::new(keep), total: 0, limit, failed: None })
     }
 
     /// The program's end, when there is room for what it says.
@@ -179,7 +180,11 @@ impl Stream {
         match sink.write(&self.pending) {
             Ok(n) => drop(self.pending.drain(..n)),
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => {
+            Err(e) => {
+                // A reader who left is no failure; a full disk is, and must not pass for output that arrived.
+                if e.raw_os_error() != Some(libc::EPIPE) {
+                    self.failed = Some(e);
+                }
                 self.pending.clear();
                 self.sink = None;
                 self.pipe = None;
@@ -194,7 +199,8 @@ impl Stream {
     }
 
     pub(super) fn finish(self) -> Output {
-        Output { head: self.keep.head, tail: self.keep.tail.into(), total: self.total }
+        let failed = self.failed.map(|e| e.to_string());
+        Output { head: self.keep.head, tail: self.keep.tail.into(), total: self.total, failed }
     }
 }
 
