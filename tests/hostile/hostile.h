@@ -28,5 +28,5 @@ static inline void tell(const char *what, long result) {
 /* Each file of attacks ends in a table; main.c lists the tables. */
 extern const struct attack memory_attacks[], process_attacks[], disk_attacks[], syscall_attacks[], abi_attacks[],
     file_attacks[], network_attacks[], neighbour_attacks[], hunger_attacks[], crowd_attacks[], ending_attacks[],
-    stream_attacks[];
+    stream_attacks[], witness_attacks[];
 #endif

@@ -4,7 +4,8 @@
 int main(int argc, char **argv) {
     const struct attack *tables[] = {memory_attacks, process_attacks, disk_attacks,    syscall_attacks,
                                      abi_attacks,    file_attacks,    network_attacks, neighbour_attacks,
-                                     hunger_attacks, crowd_attacks,   ending_attacks,  stream_attacks};
+                                     hunger_attacks, crowd_attacks,   ending_attacks,  stream_attacks,
+                                     witness_attacks};
     if (argc < 2) {
         fprintf(stderr, "usage: hostile NAME [ARGS]\n");
         return 2;

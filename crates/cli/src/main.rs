@@ -15,6 +15,9 @@ fn main() -> ExitCode {
     // Before anything else: the launcher builds a cell while the command line is being read.
     let words = args::words();
     let makes_cells = words.get(1).is_some_and(|verb| verb == "run" || verb == "exec" || verb == "doctor");
+    if makes_cells {
+        hotcell_engine::raise_open_files();
+    }
     let launcher = makes_cells.then(|| Launcher::start(Ahead::Once));
     let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,

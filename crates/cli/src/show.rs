@@ -22,7 +22,12 @@ const MOST_SKIPPED: usize = 5;
 pub(crate) fn summary(outcome: &Outcome) {
     let terminal = std::io::stderr().is_terminal();
     for skipped in outcome.skipped_checks.iter().take(MOST_SKIPPED) {
-        let _ = writeln!(std::io::stderr(), "hotcell: {} is left out: {}", skipped.check, skipped.reason);
+        let _ = writeln!(
+            std::io::stderr(),
+            "hotcell: {} is left out: {}",
+            harmless(&skipped.check),
+            harmless(&skipped.reason)
+        );
     }
     if let Some(more) = outcome.skipped_checks.len().checked_sub(MOST_SKIPPED).filter(|more| *more > 0) {
         let _ = writeln!(std::io::stderr(), "hotcell: and {more} more");
@@ -69,6 +74,11 @@ fn reason(outcome: &Outcome) -> Option<String> {
     }
 }
 
+/// What a program chose must not steer the terminal, nor look like a line of ours.
+fn harmless(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
 fn attempt(violation: &Violation) -> String {
     use hotcell_contract::FailureClass::*;
     let detail = &violation.detail;
@@ -87,7 +97,7 @@ fn attempt(violation: &Violation) -> String {
         _ => [&detail.syscall, &detail.path, &detail.address, &detail.note]
             .into_iter()
             .flatten()
-            .map(String::as_str)
+            .map(|text| harmless(text))
             .collect::<Vec<_>>()
             .join(" "),
     }

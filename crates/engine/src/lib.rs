@@ -10,7 +10,7 @@ mod request;
 
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, execute};
-pub use hotcell_sandbox::{Ahead, Launcher, SandboxError, Signals, never_honest};
+pub use hotcell_sandbox::{Ahead, Launcher, SandboxError, Signals, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
 pub use request::{Program, Request, Source, default_limits};

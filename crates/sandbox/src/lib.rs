@@ -50,6 +50,12 @@ pub use scratch::{Found, Scratch};
 pub use signals::Signals;
 pub use spec::*;
 
+/// Raises the number of files that this process may have open to the most that it is allowed: a run takes twenty, and what
+/// the program makes us look at takes more. For programs of which all that run is cells.
+pub fn raise_open_files() {
+    sys::process::raise_open_files();
+}
+
 /// Makes cells. One for each process that wants any, started before its first thread.
 pub struct Launcher {
     process: launcher::Process,

@@ -68,6 +68,7 @@ fn is_regular(fd: BorrowedFd<'_>) -> io::Result<bool> {
 /// False when it had to stop. A directory that can't be read is passed over: its owner wanted it so.
 fn walk(dir: BorrowedFd<'_>, at: &Path, depth: usize, most: usize, found: &mut Vec<Found>) -> bool {
     let Ok(entries) = rustix::fs::Dir::read_from(dir) else { return true };
+    let mut complete = true;
     for entry in entries.flatten() {
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
@@ -84,14 +85,12 @@ fn walk(dir: BorrowedFd<'_>, at: &Path, depth: usize, most: usize, found: &mut V
             }
             FileType::Directory => {
                 let Ok(below) = open(dir, name, libc::O_RDONLY | libc::O_DIRECTORY) else { continue };
-                if depth == 0 || !walk(below.as_fd(), &at.join(name), depth - 1, most, found) {
-                    return false;
-                }
+                complete &= depth > 0 && walk(below.as_fd(), &at.join(name), depth - 1, most, found);
             }
             _ => {}
         }
     }
-    true
+    complete
 }
 
 /// Whether any file of the scratch is at least so long.

@@ -12,4 +12,5 @@ mod network;
 mod output;
 mod syscalls;
 mod verdicts;
+mod witness;
 mod writes;

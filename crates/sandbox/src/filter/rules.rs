@@ -85,7 +85,8 @@ pub(crate) fn rules(needs: Needs) -> Vec<Option<Rule>> {
     );
     // RLIMIT_CORE stays at 1: the only value with which the kernel starts no core handler of the host's (with 0 it does).
     let core = Test::Equal(libc::RLIMIT_CORE);
-    let keep_core = Rule { tests: vec![(0, core, Action::Errno(libc::EPERM as u16))], otherwise: Action::Allow };
+    // An errno of 0 is success: who turns core files off believes that he has.
+    let keep_core = Rule { tests: vec![(0, core, Action::Errno(0))], otherwise: Action::Allow };
     put(libc::SYS_setrlimit, keep_core);
     // Told, because whether it sets or only asks is another argument.
     let refuse_init = (0, Test::Equal(1), Action::Errno(libc::EPERM as u16));

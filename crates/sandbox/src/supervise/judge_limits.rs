@@ -136,7 +136,6 @@ impl Samples {
         if charged > limits.memory { charged.saturating_sub(meters.memory_reclaimable()) } else { charged }
     }
 
-    /// Mapped pages of the scratch are shared memory too, and no memory of the program's.
     fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> (u64, Duration) {
         let census = meters.census();
         self.counted(census.tasks);
@@ -146,8 +145,9 @@ impl Samples {
         let cpu = census.cpu.max(self.cpu_seen.values().sum());
         self.cpu = self.cpu.max(cpu);
         // Forks share pages, and a sum counts them for each: look closely before accusing.
-        let memory = if census.memory > limits.memory { meters.memory_exact() } else { census.memory };
-        (memory.saturating_sub(in_scratch), cpu)
+        let bound = census.memory.without_scratch(in_scratch);
+        let memory = if bound > limits.memory { meters.memory_exact().without_scratch(in_scratch) } else { bound };
+        (memory, cpu)
     }
 
     fn counted(&mut self, tasks: u64) {

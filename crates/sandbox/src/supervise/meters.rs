@@ -14,13 +14,28 @@ pub(super) struct Meters {
     pub(super) proc: Option<OwnedFd>,
 }
 
+/// Bytes in memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Memory {
+    pub(super) anonymous: u64,
+    /// Shared memory; mapped pages of the scratch are in it too.
+    pub(super) shared: u64,
+}
+
+impl Memory {
+    /// Without as much of the shared part as the scratch may account for.
+    pub(super) fn without_scratch(self, in_scratch: u64) -> u64 {
+        self.anonymous + self.shared.saturating_sub(in_scratch)
+    }
+}
+
 /// What a look through the cell's /proc adds up to.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Census {
     /// Processes and threads, without init.
     pub(super) tasks: u64,
-    /// Anonymous and shared pages, counted for each that has them: an upper bound.
-    pub(super) memory: u64,
+    /// Pages counted for each that has them: an upper bound.
+    pub(super) memory: Memory,
     /// Of the living, with what they waited for.
     pub(super) cpu: Duration,
     /// Of each process alone.
@@ -91,19 +106,21 @@ impl Meters {
             }
             sum.each_cpu.push((pid, ticks(14) + ticks(15)));
             sum.tasks += fields.get(17).copied().unwrap_or(0);
-            let status = small(proc, &format!("{pid}/status"), &mut buf).unwrap_or_default();
-            sum.memory += kilobytes(&status, "RssAnon:") + kilobytes(&status, "RssShmem:");
+            let status = living(proc, pid, "status", &mut buf);
+            sum.memory.anonymous += kilobytes(&status, "RssAnon:");
+            sum.memory.shared += kilobytes(&status, "RssShmem:");
         });
         sum
     }
 
     /// The same memory, each page counted once: exact, and slower to get.
-    pub(super) fn memory_exact(&self) -> u64 {
-        let mut sum = 0;
+    pub(super) fn memory_exact(&self) -> Memory {
+        let mut sum = Memory::default();
         self.each_process(|proc, pid| {
             let mut buf = [0u8; 2048];
-            let rollup = small(proc, &format!("{pid}/smaps_rollup"), &mut buf).unwrap_or_default();
-            sum += kilobytes(&rollup, "Pss_Anon:") + kilobytes(&rollup, "Pss_Shmem:");
+            let rollup = living(proc, pid, "smaps_rollup", &mut buf);
+            sum.anonymous += kilobytes(&rollup, "Pss_Anon:");
+            sum.shared += kilobytes(&rollup, "Pss_Shmem:");
         });
         sum
     }
@@ -120,6 +137,24 @@ impl Meters {
             }
         }
     }
+}
+
+/// A file of a process, or of a thread of it when the first one has ended: then the process's own says nothing of its
+/// memory, which is all there still.
+fn living(proc: BorrowedFd<'_>, pid: u32, name: &str, buf: &mut [u8]) -> String {
+    let own = small(proc, &format!("{pid}/{name}"), buf).unwrap_or_default();
+    if own.contains("RssAnon:") || own.contains("Pss_Anon:") {
+        return own;
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let tasks = rustix::fs::openat(proc, format!("{pid}/task"), flags, Mode::empty());
+    let Ok(dir) = tasks.and_then(rustix::fs::Dir::new) else { return own };
+    dir.flatten()
+        .filter_map(|entry| entry.file_name().to_str().ok()?.parse::<u32>().ok())
+        .filter(|tid| *tid != pid)
+        .filter_map(|tid| small(proc, &format!("{pid}/task/{tid}/{name}"), buf))
+        .find(|text| text.contains("RssAnon:") || text.contains("Pss_Anon:"))
+        .unwrap_or(own)
 }
 
 /// Bytes of a line such as `RssAnon:    12 kB`.

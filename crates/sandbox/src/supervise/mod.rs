@@ -14,7 +14,7 @@ mod output;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
@@ -30,6 +30,9 @@ use input::Input;
 use judge_limits::Samples;
 use meters::Meters;
 use output::Stream;
+
+/// Calls that we make for the program at one time.
+const MAX_PENDING: usize = 256;
 
 /// How soon to look again at a call of the program's that we make for it.
 const RETRY: Duration = Duration::from_millis(2);
@@ -47,7 +50,10 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Resu
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
     let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
     let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs].map(AsFd::as_fd);
-    launcher.ask(&fds).map_err(|_| SandboxError::LauncherDied)?;
+    launcher.ask(&fds).map_err(|error| match error.kind() {
+        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => SandboxError::LauncherDied,
+        _ => SandboxError::Io { what: "ask the launcher", error },
+    })?;
     drop((run_theirs, cell_theirs, plan, stdin_theirs, stdout_theirs, stderr_theirs));
 
     let limit = spec.limits.output;
@@ -76,6 +82,8 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Resu
         violations_dropped: 0,
         unseen: 0,
         pending: vec![],
+        wake: rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|e| io("make an eventfd")(e.into()))?,
         retry_at: None,
         rusage: Rusage::default(),
         cpu_before: (0, 0),
@@ -113,6 +121,8 @@ struct State<'a> {
     /// Calls that could not be looked at.
     unseen: u64,
     pending: Vec<(Notification, Pending)>,
+    /// Readable when one of them is done.
+    wake: OwnedFd,
     retry_at: Option<Instant>,
     rusage: Rusage,
     /// User and system time of the cell's own set-up, in microseconds.
@@ -134,6 +144,7 @@ enum Event {
     StdinSource,
     StdinPipe,
     Cancel,
+    Wake,
 }
 
 impl State<'_> {
@@ -169,6 +180,7 @@ impl State<'_> {
             let flags = if pending { PollFlags::OUT } else { PollFlags::empty() };
             watch(Event::StdinPipe, Some(pipe), flags);
         }
+        watch(Event::Wake, (!self.pending.is_empty()).then(|| self.wake.as_fd()), PollFlags::IN);
         watch(Event::Cancel, self.cancel.map(|c| c.as_fd()), PollFlags::IN);
         let timeout = self.next_deadline().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
@@ -196,6 +208,10 @@ impl State<'_> {
             Event::StdinPipe if flags.contains(PollFlags::ERR) => self.input.close(),
             Event::StdinPipe => self.input.write(),
             Event::Cancel => self.cancel(),
+            Event::Wake => {
+                let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
+                self.retry_pending();
+            }
         }
         if matches!(event, Event::Stdout | Event::Stderr) {
             self.check_output();
@@ -255,7 +271,14 @@ impl State<'_> {
                     let device = rustix::fs::fstat(&scratch).ok().map(|stat| stat.st_dev);
                     let device = device.filter(|_| self.spec.limits.scratch > 0);
                     let proc_id = rustix::fs::fstat(&proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
-                    self.witness = Some(Witness { root, scratch: device, proc: proc_id, network: self.spec.network });
+                    let network = self.spec.network;
+                    self.witness = self.wake.try_clone().ok().map(|wake| Witness {
+                        root,
+                        scratch: device,
+                        proc: proc_id,
+                        network,
+                        wake,
+                    });
                     self.scratch = Some(scratch);
                     self.meters.proc = Some(proc);
                 }
@@ -298,8 +321,9 @@ impl State<'_> {
         let Ok(Some(call)) = seccomp::receive(listener.as_fd()) else {
             return;
         };
-        let seen = witness.look(&call);
-        if !witness::is_current(listener.as_fd(), &call) {
+        let is_current = || witness::is_current(listener.as_fd(), &call);
+        let seen = witness.look(&call, &is_current);
+        if !is_current() {
             return;
         }
         let answer = match seen {
@@ -308,6 +332,7 @@ impl State<'_> {
                 self.unseen += 1;
                 answer
             }
+            Seen::Pending(_) if self.pending.len() >= MAX_PENDING => Answer::Errno(libc::EAGAIN),
             Seen::Pending(pending) => {
                 self.pending.push((call, pending));
                 self.retry_at = Some(Instant::now() + RETRY);

@@ -300,7 +300,8 @@ pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
 
 /// A copy of descriptor `fd` of the process that thread `tid` belongs to.
 pub(crate) fn copy_descriptor(tid: Pid, fd: RawFd) -> io::Result<OwnedFd> {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status"))?;
+    // The name in it may be any bytes.
+    let status = String::from_utf8_lossy(&std::fs::read(format!("/proc/{tid}/status"))?).into_owned();
     let process = status.lines().find_map(|l| l.strip_prefix("Tgid:")?.trim().parse().ok()).unwrap_or(tid);
     let pidfd = pidfd_open(process)?;
     // SAFETY: takes no pointers; the result is new.

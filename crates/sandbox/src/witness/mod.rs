@@ -28,6 +28,8 @@ pub(crate) struct Witness {
     /// Device and inode of its /proc.
     pub(crate) proc: (u64, u64),
     pub(crate) network: Network,
+    /// Written to when something begun for the program is done.
+    pub(crate) wake: OwnedFd,
 }
 
 /// What a call was.
@@ -48,7 +50,8 @@ pub(crate) enum Seen {
 }
 
 impl Witness {
-    pub(crate) fn look(&self, call: &Notification) -> Seen {
+    /// `is_current` says whether the thread that called is still the one that waits.
+    pub(crate) fn look(&self, call: &Notification, is_current: &dyn Fn() -> bool) -> Seen {
         let nr = i64::from(call.nr);
         if call.arch != AUDIT_ARCH || call.nr < 0 || call.nr >= 0x4000_0000 {
             let abi = if call.arch == AUDIT_ARCH { "x32" } else { "32-bit" };
@@ -69,10 +72,11 @@ impl Witness {
             }
             // Asking for RLIMIT_CORE; both arguments are values that nobody can change under us.
             libc::SYS_prlimit64 if call.args[2] == 0 => Seen::Nothing(Answer::Continue),
-            libc::SYS_prlimit64 => Seen::Nothing(Answer::Errno(libc::EPERM)),
+            // Programs that turn core files off believe that they have.
+            libc::SYS_prlimit64 => Seen::Nothing(Answer::Value(0)),
             libc::SYS_socket | libc::SYS_socketpair => net::socket(call, self.network),
-            libc::SYS_connect => self.connect(call),
-            libc::SYS_flock => self.flock(call),
+            libc::SYS_connect => self.connect(call, is_current),
+            libc::SYS_flock => self.flock(call, is_current),
             libc::SYS_bind | libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg => {
                 net::address(call, self.network)
             }

@@ -80,6 +80,10 @@ pub(super) fn address(call: &Notification, network: Network) -> Seen {
     let Ok(destinations) = destinations(call) else { return Seen::Blind(Answer::Continue) };
     match destinations.into_iter().find(|address| !is_allowed(*address, network)) {
         None => Seen::Nothing(Answer::Continue),
+        // Whether the host has IPv6 is asked so; nobody can call at a port that is not known yet.
+        Some(address) if i64::from(call.nr) == libc::SYS_bind && address.port() == 0 && is_loopback(address) => {
+            Seen::Nothing(Answer::Errno(libc::EADDRNOTAVAIL))
+        }
         Some(address) => {
             let errno = if i64::from(call.nr) == libc::SYS_bind { libc::EACCES } else { libc::ENETUNREACH };
             attempt(Kind::Network, call, errno, |d| d.address = Some(address.to_string()))

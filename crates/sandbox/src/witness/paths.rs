@@ -37,6 +37,8 @@ struct Target {
     follow: bool,
     /// openat2's: the directory is the root.
     in_root: bool,
+    /// AT_EMPTY_PATH: an empty path is the directory fd itself. Without it, an error.
+    empty_is_dir: bool,
 }
 
 /// Files of its own in /proc that runtimes write when they may.
@@ -73,6 +75,9 @@ impl Witness {
             address => read_string(pid, address)?,
         };
         let walk = self.walk(pid);
+        if path.is_empty() && target.path != 0 && !target.empty_is_dir {
+            return Err(Lost::Refused);
+        }
         if path.is_empty() {
             let file = walk.base(target.dir)?;
             let dir = file.try_clone().map_err(|_| Lost::Refused)?;
@@ -131,7 +136,11 @@ impl Witness {
         if self.is_in_proc(place) {
             return !place.by_fd && OWN_PROC.contains(&place.name.as_slice());
         }
-        place.name == b"__pycache__" || name_of(&place.dir).split('/').any(|part| part == "__pycache__")
+        let dir = name_of(&place.dir);
+        // Shells and getpass ask whether there is a terminal.
+        (place.name == b"tty" && dir == "/dev")
+            || place.name == b"__pycache__"
+            || dir.split('/').any(|part| part == "__pycache__")
     }
 }
 
@@ -146,7 +155,13 @@ fn targets(call: &Notification) -> Vec<Target> {
     let a = call.args;
     let has = |flags: u64, bit: i32| flags as i32 & bit != 0;
     let fd = |raw: u64| (raw as i32 != libc::AT_FDCWD).then_some(raw as i32);
-    let one = |dir, path, change, follow| vec![Target { dir, path, change, follow, in_root: false }];
+    let one =
+        |dir, path, change, follow| vec![Target { dir, path, change, follow, in_root: false, empty_is_dir: false }];
+    let by_flags = |flags: u64| {
+        let mut targets = one(fd(a[0]), a[1], Change::File, !has(flags, libc::AT_SYMLINK_NOFOLLOW));
+        targets.iter_mut().for_each(|t| t.empty_is_dir = has(flags, libc::AT_EMPTY_PATH));
+        targets
+    };
     let open = |dir, path, flags: u64| {
         // O_EXCL with O_CREAT, and O_NOFOLLOW, take a link for what it is.
         let exclusive = has(flags, libc::O_CREAT) && has(flags, libc::O_EXCL);
@@ -190,12 +205,10 @@ fn targets(call: &Notification) -> Vec<Target> {
         libc::SYS_fchmod | libc::SYS_fchown | libc::SYS_fsetxattr | libc::SYS_fremovexattr => {
             one(fd(a[0]), 0, Change::File, true)
         }
-        libc::SYS_fchownat => one(fd(a[0]), a[1], Change::File, !has(a[4], libc::AT_SYMLINK_NOFOLLOW)),
-        libc::SYS_utimensat | libc::SYS_fchmodat2 => {
-            one(fd(a[0]), a[1], Change::File, !has(a[3], libc::AT_SYMLINK_NOFOLLOW))
-        }
+        libc::SYS_fchownat => by_flags(a[4]),
+        libc::SYS_utimensat | libc::SYS_fchmodat2 => by_flags(a[3]),
         // All others of the list name a directory and a path; their flags, where they have any, come third.
-        _ => one(fd(a[0]), a[1], Change::File, !has(a[2], libc::AT_SYMLINK_NOFOLLOW)),
+        _ => by_flags(a[2]),
     }
 }
 

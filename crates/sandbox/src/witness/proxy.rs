@@ -2,9 +2,11 @@
 //! must be stopped: connect (a socket of the host's with a name in a given tree) and flock (a file shared with the host
 //! and with other cells). Letting the program's own call go on after a look would be a race that it can win.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 
-use rustix::fs::{FileType, FlockOperation, OFlags};
+use rustix::fs::{FileType, FlockOperation};
 use rustix::net::sockopt;
 
 use super::walk::{Lost, name_of};
@@ -14,17 +16,13 @@ use crate::spec::Network;
 use crate::sys::seccomp::{self, Answer, Notification};
 use crate::sys::{process, socket};
 
-/// A call that could not be finished at once; the program waits, we do not.
+/// A call that is not finished yet; the program waits, we do not.
 pub(crate) enum Pending {
-    /// A name in the scratch, whose listener has no room yet.
-    Unix {
+    /// A connection that a thread is making, which may have to wait: O_NONBLOCK is the open file's, and the program can
+    /// take it away at any moment.
+    Connect {
         socket: OwnedFd,
-        address: Vec<u8>,
-        _target: Option<OwnedFd>,
-    },
-    /// A connection on its way.
-    Stream {
-        socket: OwnedFd,
+        result: Receiver<io::Result<()>>,
     },
     Lock {
         file: OwnedFd,
@@ -32,7 +30,7 @@ pub(crate) enum Pending {
     },
 }
 
-fn finished(result: std::io::Result<()>) -> Answer {
+fn finished(result: io::Result<()>) -> Answer {
     match result {
         Ok(()) => Answer::Value(0),
         Err(e) => Answer::Errno(e.raw_os_error().unwrap_or(libc::EIO)),
@@ -43,21 +41,11 @@ impl Pending {
     /// The answer, when there is one by now.
     pub(crate) fn retry(&self) -> Option<Answer> {
         match self {
-            Pending::Unix { socket, address, .. } => match connect_now(socket, address) {
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => None,
-                other => Some(finished(other)),
+            Pending::Connect { result, .. } => match result.try_recv() {
+                Ok(result) => Some(finished(result)),
+                Err(TryRecvError::Empty) => None,
+                Err(TryRecvError::Disconnected) => Some(Answer::Errno(libc::EIO)),
             },
-            Pending::Stream { socket } => {
-                let mut fds = [rustix::event::PollFd::new(socket, rustix::event::PollFlags::OUT)];
-                let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-                match rustix::event::poll(&mut fds, Some(&at_once)) {
-                    Ok(0) => None,
-                    _ => Some(match sockopt::socket_error(socket) {
-                        Ok(Ok(())) => Answer::Value(0),
-                        Ok(Err(e)) | Err(e) => Answer::Errno(e.raw_os_error()),
-                    }),
-                }
-            }
             Pending::Lock { file, operation } => match rustix::fs::flock(file, *operation) {
                 Err(rustix::io::Errno::WOULDBLOCK) => None,
                 other => Some(finished(other.map_err(Into::into))),
@@ -66,37 +54,41 @@ impl Pending {
     }
 }
 
-/// Without waiting, whatever the mode of the open file, which is the program's too.
-fn connect_now(socket: &OwnedFd, address: &[u8]) -> std::io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(socket)?;
-    rustix::fs::fcntl_setfl(socket, flags | OFlags::NONBLOCK)?;
-    let result = socket::connect(socket.as_fd(), address);
-    rustix::fs::fcntl_setfl(socket, flags)?;
-    result
+impl Drop for Pending {
+    /// Whoever asked is gone: a thread that waits for a peer is woken, by the peer's death or by this.
+    fn drop(&mut self) {
+        if let Pending::Connect { socket, result } = self
+            && matches!(result.try_recv(), Err(TryRecvError::Empty))
+        {
+            let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
+        }
+    }
 }
 
-/// A copy of the caller's own descriptor.
-fn descriptor(pid: i32, fd: u64) -> Result<OwnedFd, Seen> {
-    process::copy_descriptor(pid, fd as i32).map_err(|e| match e.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => Seen::Blind(Answer::Errno(libc::EACCES)),
+/// A copy of the caller's own descriptor, the first argument of the call.
+fn descriptor(call: &Notification, is_current: &dyn Fn() -> bool) -> Result<OwnedFd, Seen> {
+    let copy = process::copy_descriptor(call.pid, call.args[0] as i32).map_err(|e| match e.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES | libc::EMFILE | libc::ENFILE) => Seen::Blind(Answer::Errno(libc::EACCES)),
         Some(errno) => Seen::Nothing(Answer::Errno(errno)),
         None => Seen::Nothing(Answer::Errno(libc::EBADF)),
-    })
+    })?;
+    // A thread that died meanwhile may have left its number to somebody else.
+    if is_current() { Ok(copy) } else { Err(Seen::Nothing(Answer::Errno(libc::EBADF))) }
 }
 
 impl Witness {
-    pub(super) fn connect(&self, call: &Notification) -> Seen {
-        self.try_connect(call).unwrap_or_else(|seen| seen)
+    pub(super) fn connect(&self, call: &Notification, is_current: &dyn Fn() -> bool) -> Seen {
+        self.try_connect(call, is_current).unwrap_or_else(|seen| seen)
     }
 
-    fn try_connect(&self, call: &Notification) -> Result<Seen, Seen> {
+    fn try_connect(&self, call: &Notification, is_current: &dyn Fn() -> bool) -> Result<Seen, Seen> {
         let quiet = |errno| Seen::Nothing(Answer::Errno(errno));
         let mut address = vec![0u8; call.args[2].min(128) as usize];
         match seccomp::read_memory(call.pid, call.args[1], &mut address) {
             Ok(n) if n == address.len() && n >= 2 => {}
             _ => return Err(quiet(libc::EFAULT)),
         }
-        let socket = descriptor(call.pid, call.args[0])?;
+        let socket = descriptor(call, is_current)?;
         let domain = sockopt::socket_domain(&socket).map_err(|_| quiet(libc::ENOTSOCK))?.as_raw();
         let family = u16::from_ne_bytes([address[0], address[1]]);
         if i32::from(domain) == libc::AF_UNIX && i32::from(family) == libc::AF_UNIX {
@@ -112,13 +104,23 @@ impl Witness {
             }
             return Ok(attempt(Kind::Network, call, libc::ENETUNREACH, |d| d.address = Some(to.to_string())));
         }
-        let waits = waits(&socket);
-        match connect_now(&socket, &address) {
-            Err(e) if e.raw_os_error() == Some(libc::EINPROGRESS) && waits => {
-                Ok(Seen::Pending(Pending::Stream { socket }))
-            }
-            other => Ok(Seen::Nothing(finished(other))),
-        }
+        self.connect_aside(socket, address, None)
+    }
+
+    /// On a thread of its own, which tells by `wake` that it is done.
+    fn connect_aside(&self, socket: OwnedFd, address: Vec<u8>, target: Option<OwnedFd>) -> Result<Seen, Seen> {
+        let failed = |_| Seen::Nothing(Answer::Errno(libc::EAGAIN));
+        let copy = socket.try_clone().map_err(failed)?;
+        let wake = self.wake.try_clone().map_err(failed)?;
+        let (send, result) = mpsc::channel();
+        let connect = move || {
+            let done = socket::connect(copy.as_fd(), &address);
+            drop(target);
+            let _ = send.send(done);
+            let _ = rustix::io::write(&wake, &1u64.to_ne_bytes());
+        };
+        std::thread::Builder::new().stack_size(64 * 1024).spawn(connect).map_err(failed)?;
+        Ok(Seen::Pending(Pending::Connect { socket, result }))
     }
 
     fn connect_unix(&self, call: &Notification, socket: OwnedFd, mut address: Vec<u8>) -> Result<Seen, Seen> {
@@ -152,20 +154,14 @@ impl Witness {
                 target = Some(file);
             }
         }
-        let waits = waits(&socket);
-        match connect_now(&socket, &address) {
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock && waits => {
-                Ok(Seen::Pending(Pending::Unix { socket, address, _target: target }))
-            }
-            other => Ok(Seen::Nothing(finished(other))),
-        }
+        self.connect_aside(socket, address, target)
     }
 
     /// Locks are of the open file, so that ours on a copy is the program's. Only in the scratch: elsewhere a lock is
     /// seen by the host and by other cells.
-    pub(super) fn flock(&self, call: &Notification) -> Seen {
+    pub(super) fn flock(&self, call: &Notification, is_current: &dyn Fn() -> bool) -> Seen {
         let quiet = |errno| Seen::Nothing(Answer::Errno(errno));
-        let file = match descriptor(call.pid, call.args[0]) {
+        let file = match descriptor(call, is_current) {
             Ok(file) => file,
             Err(seen) => return seen,
         };
@@ -186,8 +182,4 @@ impl Witness {
             other => Seen::Nothing(finished(other.map_err(Into::into))),
         }
     }
-}
-
-fn waits(socket: &OwnedFd) -> bool {
-    rustix::fs::fcntl_getfl(socket).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK))
 }

@@ -47,6 +47,14 @@ fn id(stat: &Stat) -> (u64, u64) {
     (stat.st_dev, stat.st_ino)
 }
 
+/// Without descriptors of our own left we see nothing.
+fn short_of_fds(e: rustix::io::Errno) -> Lost {
+    match e {
+        rustix::io::Errno::MFILE | rustix::io::Errno::NFILE => Lost::Blind,
+        _ => Lost::Refused,
+    }
+}
+
 impl Walk<'_> {
     /// The working directory (`None`) or an open file of the caller's.
     pub(super) fn base(&self, dirfd: Option<i32>) -> Result<OwnedFd, Lost> {
@@ -56,7 +64,7 @@ impl Walk<'_> {
         };
         rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(|e| match e {
             rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Lost::Blind,
-            _ => Lost::Refused,
+            other => short_of_fds(other),
         })
     }
 
@@ -67,7 +75,7 @@ impl Walk<'_> {
             path.split(|b| *b == b'/').filter(|c| !c.is_empty() && *c != b".").map(<[u8]>::to_vec).collect()
         };
         let mut here =
-            if path.first() == Some(&b'/') { self.root.try_clone().map_err(|_| Lost::Refused)? } else { start };
+            if path.first() == Some(&b'/') { self.root.try_clone().map_err(|_| Lost::Blind)? } else { start };
         let mut ahead: VecDeque<Vec<u8>> = split(path).into();
         let mut links = 0;
         while let Some(name) = ahead.pop_front() {
@@ -98,7 +106,7 @@ impl Walk<'_> {
                     let name = [vec![name], ahead.into()].concat().join(&b'/');
                     return Ok(Place { dir: here, name, file: None, by_fd: false });
                 }
-                Err(_) => return Err(Lost::Refused),
+                Err(e) => return Err(short_of_fds(e)),
             };
             let is_link =
                 FileType::from_raw_mode(rustix::fs::fstat(&entry).map_err(refused)?.st_mode) == FileType::Symlink;
@@ -127,19 +135,21 @@ impl Walk<'_> {
             }
             let target = rustix::fs::readlinkat(&entry, c"", Vec::new()).map_err(refused)?.into_bytes();
             if target.first() == Some(&b'/') {
-                here = self.root.try_clone().map_err(|_| Lost::Refused)?;
+                here = self.root.try_clone().map_err(|_| Lost::Blind)?;
             }
             for part in split(&target).into_iter().rev() {
                 ahead.push_front(part);
             }
         }
-        let file = here.try_clone().map_err(|_| Lost::Refused)?;
+        let file = here.try_clone().map_err(|_| Lost::Blind)?;
         Ok(Place { dir: here, name: vec![], file: Some(file), by_fd: false })
     }
 
     /// The caller's process and thread id, as the cell's own /proc names them.
     fn own_ids(&self) -> Option<(String, String)> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        // The name in it may be any bytes.
+        let status = std::fs::read(format!("/proc/{}/status", self.pid)).ok()?;
+        let status = String::from_utf8_lossy(&status);
         let innermost =
             |key: &str| status.lines().find_map(|l| l.strip_prefix(key)?.split_whitespace().last().map(str::to_owned));
         Some((innermost("NStgid:")?, innermost("NSpid:")?))
