@@ -355,7 +355,7 @@ impl State<'_> {
     /// Looks again at what was begun for the program and could not be finished at once.
     fn retry_pending(&mut self) {
         let Some(listener) = &self.listener else { return self.pending.clear() };
-        self.pending.retain(|(call, pending)| {
+        self.pending.retain_mut(|(call, pending)| {
             if !witness::is_current(listener.as_fd(), call) {
                 return false;
             }

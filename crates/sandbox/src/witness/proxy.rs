@@ -23,6 +23,7 @@ pub(crate) enum Pending {
     Connect {
         socket: OwnedFd,
         result: Receiver<io::Result<()>>,
+        done: bool,
     },
     Lock {
         file: OwnedFd,
@@ -39,13 +40,17 @@ fn finished(result: io::Result<()>) -> Answer {
 
 impl Pending {
     /// The answer, when there is one by now.
-    pub(crate) fn retry(&self) -> Option<Answer> {
+    pub(crate) fn retry(&mut self) -> Option<Answer> {
         match self {
-            Pending::Connect { result, .. } => match result.try_recv() {
-                Ok(result) => Some(finished(result)),
-                Err(TryRecvError::Empty) => None,
-                Err(TryRecvError::Disconnected) => Some(Answer::Errno(libc::EIO)),
-            },
+            Pending::Connect { result, done, .. } => {
+                let answer = match result.try_recv() {
+                    Ok(result) => finished(result),
+                    Err(TryRecvError::Empty) => return None,
+                    Err(TryRecvError::Disconnected) => Answer::Errno(libc::EIO),
+                };
+                *done = true;
+                Some(answer)
+            }
             Pending::Lock { file, operation } => match rustix::fs::flock(file, *operation) {
                 Err(rustix::io::Errno::WOULDBLOCK) => None,
                 other => Some(finished(other.map_err(Into::into))),
@@ -57,9 +62,7 @@ impl Pending {
 impl Drop for Pending {
     /// Whoever asked is gone: a thread that waits for a peer is woken, by the peer's death or by this.
     fn drop(&mut self) {
-        if let Pending::Connect { socket, result } = self
-            && matches!(result.try_recv(), Err(TryRecvError::Empty))
-        {
+        if let Pending::Connect { socket, done: false, .. } = self {
             let _ = rustix::net::shutdown(&*socket, rustix::net::Shutdown::Both);
         }
     }
@@ -120,7 +123,7 @@ impl Witness {
             let _ = rustix::io::write(&wake, &1u64.to_ne_bytes());
         };
         std::thread::Builder::new().stack_size(64 * 1024).spawn(connect).map_err(failed)?;
-        Ok(Seen::Pending(Pending::Connect { socket, result }))
+        Ok(Seen::Pending(Pending::Connect { socket, result, done: false }))
     }
 
     fn connect_unix(&self, call: &Notification, socket: OwnedFd, mut address: Vec<u8>) -> Result<Seen, Seen> {
