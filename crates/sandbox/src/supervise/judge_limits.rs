@@ -31,6 +31,7 @@ pub(super) struct Samples {
     cpu_seen: std::collections::HashMap<u32, Duration>,
     counts_tasks: bool,
     cpu: Duration,
+    cpu_before: Duration,
 }
 
 pub(super) type Breach = (Kind, Detail, &'static str);
@@ -54,8 +55,10 @@ pub(super) fn counted(oom_kills: u64, forks_refused: u64, limits: &Limits) -> Ve
 }
 
 impl Samples {
-    pub(super) fn begin(&mut self, now: Instant) {
+    /// The program starts now: what its group has used so far was the cell's set-up.
+    pub(super) fn begin(&mut self, now: Instant, meters: &Meters) {
         self.next = Some(now + CLOSEST);
+        self.cpu_before = meters.cpu().unwrap_or_default();
         self.tasks = 1;
     }
 
@@ -128,6 +131,10 @@ impl Samples {
         let (closest, farthest) = if meters.has_group() { (CLOSEST, FARTHEST) } else { WITHOUT_GROUP };
         self.next = Some(now + until_full.min(until_cpu).clamp(closest, farthest));
         breaches
+    }
+
+    fn group_cpu(&self, meters: &Meters) -> Duration {
+        meters.cpu().unwrap_or_default().saturating_sub(self.cpu_before)
     }
 
     /// What is neither scratch nor a cache that the kernel would give back.

@@ -287,7 +287,7 @@ impl State<'_> {
                 let now = Instant::now();
                 self.timings.exec = now - self.asked;
                 self.started = Some(now);
-                self.samples.begin(now);
+                self.samples.begin(now, &self.meters);
                 self.cpu_before = self.meters.cpu_parts();
                 self.listener = fds.next();
                 if let Some(listener) = &self.listener {
