@@ -99,10 +99,7 @@ impl Samples {
         let used = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).unwrap_or_default();
         let in_scratch = used.bytes_used;
         let (memory, cpu) = if meters.has_group() {
-            (
-                self.group_memory(meters, in_scratch + used.inodes_used * INODE_COST, limits),
-                meters.cpu().unwrap_or_default(),
-            )
+            (self.group_memory(meters, in_scratch + used.inodes_used * INODE_COST, limits), self.group_cpu(meters))
         } else {
             self.census(meters, in_scratch, limits)
         };
