@@ -6,6 +6,7 @@ static int fork_bomb(int argc, char **argv) {
     for (;;)
         if (fork() < 0)
             pause();
+    return 0;
 }
 
 const struct attack process_attacks[] = {{"fork-bomb", fork_bomb}, {NULL, NULL}};

@@ -6,9 +6,11 @@
 //! caller's wish to stop. Nothing in it waits for anything else, so no stalled terminal delays a kill and no flood
 //! of output delays an answer. The reason for a kill is noted before the kill.
 
+mod ending;
 mod input;
 mod judge_limits;
 mod meters;
+mod notices;
 mod output;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,13 +21,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
 use crate::launcher::Process;
-use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Usage, Violation};
-use crate::scratch::{self, Scratch};
+use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Violation};
 use crate::spec::{OnViolation, Spec, Streams};
-use crate::sys::seccomp::{self, Answer, Notification};
+use crate::sys::seccomp::{self, Notification};
 use crate::sys::socket;
 use crate::wire::{self, Failure, FromCell, FromLauncher, Plan, Rusage};
-use crate::witness::{self, Pending, Seen, Witness};
+use crate::witness::{Pending, Witness};
 use input::Input;
 use judge_limits::Samples;
 use meters::Meters;
@@ -309,75 +310,6 @@ impl State<'_> {
         }
     }
 
-    fn answer_one(&mut self, flags: PollFlags) {
-        let (Some(listener), Some(witness)) = (&self.listener, &self.witness) else {
-            return;
-        };
-        if !flags.contains(PollFlags::IN) {
-            // Hung up: nobody with that filter is left.
-            self.listener = None;
-            return;
-        }
-        let Ok(Some(call)) = seccomp::receive(listener.as_fd()) else {
-            return;
-        };
-        let is_current = || witness::is_current(listener.as_fd(), &call);
-        let seen = witness.look(&call, &is_current);
-        if !is_current() {
-            return;
-        }
-        let answer = match seen {
-            Seen::Nothing(answer) => answer,
-            Seen::Blind(answer) => {
-                self.unseen += 1;
-                answer
-            }
-            Seen::Pending(_) if self.pending.len() >= MAX_PENDING => Answer::Errno(libc::EAGAIN),
-            Seen::Pending(pending) => {
-                self.pending.push((call, pending));
-                self.retry_at = Some(Instant::now() + RETRY);
-                return;
-            }
-            Seen::NewTask => self.count_task(call.pid),
-            Seen::Attempt { kind, detail, answer } => {
-                self.record(kind, *detail, "seccomp notification");
-                answer
-            }
-        };
-        // Whoever is being killed for it goes no further.
-        if self.killed != Some(Kill::Violation)
-            && let Some(listener) = &self.listener
-        {
-            let _ = seccomp::answer(listener.as_fd(), call.id, answer);
-        }
-    }
-
-    /// Looks again at what was begun for the program and could not be finished at once.
-    fn retry_pending(&mut self) {
-        let Some(listener) = &self.listener else { return self.pending.clear() };
-        self.pending.retain_mut(|(call, pending)| {
-            if !witness::is_current(listener.as_fd(), call) {
-                return false;
-            }
-            match pending.retry() {
-                Some(answer) => seccomp::answer(listener.as_fd(), call.id, answer).is_err(),
-                None => true,
-            }
-        });
-        self.retry_at = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
-    }
-
-    /// Counts a new task where no group does. RLIMIT_NPROC holds the line; this is for the record.
-    fn count_task(&mut self, pid: i32) -> Answer {
-        let limit = self.spec.limits.processes;
-        let Some(refused_at) = self.samples.new_task(&self.meters, limit) else {
-            return Answer::Continue;
-        };
-        let detail = Detail { limit: Some(limit), observed: Some(refused_at), pid: Some(pid), ..Detail::default() };
-        self.record_once(Kind::Processes, detail, "counted clones");
-        Answer::Errno(libc::EAGAIN)
-    }
-
     fn at(&self) -> Duration {
         self.started.map_or(Duration::ZERO, |start| start.elapsed())
     }
@@ -519,92 +451,6 @@ impl State<'_> {
                 self.terminate();
             }
             Some(_) => self.kill_cell(),
-        }
-    }
-
-    fn finish(mut self) -> Result<Report, SandboxError> {
-        if let Some(failure) = self.failure.take() {
-            return Err(failure.into());
-        }
-        let finished = Instant::now();
-        let (Some(started), Some(counters)) = (self.started, self.gone) else {
-            // Killed before it began: by the caller, or by the memory limit, which the set-up counts against too.
-            return match self.killed {
-                Some(Kill::Cancelled { signal }) => Err(SandboxError::Cancelled { signal }),
-                _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
-            };
-        };
-        self.judge_counters(&counters);
-        self.note_weaknesses();
-        let ended = self.ended.unwrap_or(finished);
-        self.timings.run = ended - started;
-        self.timings.collect = finished - ended;
-        let (user, system) = match (counters.cpu_user_us, counters.cpu_system_us) {
-            // The group was the cell's before it was the program's.
-            (Some(user), Some(system)) => {
-                (user.saturating_sub(self.cpu_before.0), system.saturating_sub(self.cpu_before.1))
-            }
-            // Init could not tell when it was killed: then what was seen last.
-            _ => {
-                let seen = self.samples.cpu().as_micros() as u64;
-                (self.rusage.user_us.max(seen.saturating_sub(self.rusage.system_us)), self.rusage.system_us)
-            }
-        };
-        let peak = self.samples.processes_peak();
-        Ok(Report {
-            end: self.end.unwrap_or(End::Killed),
-            killed: self.killed,
-            usage: Usage {
-                wall: ended - started,
-                cpu_user: Duration::from_micros(user),
-                cpu_system: Duration::from_micros(system),
-                memory_peak: counters
-                    .memory_peak
-                    .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
-                // The cell's init is in the group and no process of the program's.
-                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).or(peak),
-                scratch: self.samples.scratch_peak(),
-                read_bytes: self.rusage.read_bytes,
-                write_bytes: self.rusage.write_bytes,
-            },
-            violations: self.violations,
-            violations_dropped: self.violations_dropped,
-            stdout: self.stdout.finish(),
-            stderr: self.stderr.finish(),
-            enforced: self.enforced,
-            degraded: self.degraded,
-            timings: self.timings,
-            scratch: self.scratch.map(|dir| Scratch { dir }),
-        })
-    }
-
-    fn has_full_file(&self) -> bool {
-        self.scratch.as_ref().is_some_and(|dir| scratch::has_file_of(dir.as_fd(), self.spec.limits.file_size))
-    }
-
-    /// What was weaker in this very run.
-    fn note_weaknesses(&mut self) {
-        if self.unseen > 0 {
-            let what = format!("{} calls of a program that nobody may read could not be looked at", self.unseen);
-            self.degraded.push(Applied::new("witness", what));
-        }
-    }
-
-    /// What the kernel counted while nobody looked.
-    fn judge_counters(&mut self, counters: &Counters) {
-        let limits = &self.spec.limits;
-        if let Some((detail, evidence)) = self.samples.disk(self.scratch.as_ref(), limits) {
-            self.record_once(Kind::Disk, detail, evidence);
-        }
-        // A program can send itself that signal: the proof is a file that is as long as one may be.
-        if self.end == Some(End::Signaled(libc::SIGXFSZ)) && self.has_full_file() {
-            let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
-            self.record_once(Kind::Disk, detail, "SIGXFSZ");
-        }
-        for (kind, detail, evidence) in
-            judge_limits::counted(counters.oom_kills, counters.pids_refused, &self.spec.limits)
-        {
-            self.record_once(kind, detail, evidence);
         }
     }
 }

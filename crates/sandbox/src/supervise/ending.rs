@@ -1,0 +1,98 @@
+//! The end of the run: what the kernel counted, and the report.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use super::{State, judge_limits};
+use crate::cgroup::Counters;
+use crate::error::SandboxError;
+use crate::report::{Applied, Detail, End, Kill, Kind, Report, Usage};
+use crate::scratch::{self, Scratch};
+
+impl State<'_> {
+    pub(super) fn finish(mut self) -> Result<Report, SandboxError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure.into());
+        }
+        let finished = Instant::now();
+        let (Some(started), Some(counters)) = (self.started, self.gone) else {
+            // Killed before it began: by the caller, or by the memory limit, which the set-up counts against too.
+            return match self.killed {
+                Some(Kill::Cancelled { signal }) => Err(SandboxError::Cancelled { signal }),
+                _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
+            };
+        };
+        self.judge_counters(&counters);
+        self.note_weaknesses();
+        let ended = self.ended.unwrap_or(finished);
+        self.timings.run = ended - started;
+        self.timings.collect = finished - ended;
+        let (user, system) = match (counters.cpu_user_us, counters.cpu_system_us) {
+            // The group was the cell's before it was the program's.
+            (Some(user), Some(system)) => {
+                (user.saturating_sub(self.cpu_before.0), system.saturating_sub(self.cpu_before.1))
+            }
+            // Init could not tell when it was killed: then what was seen last.
+            _ => {
+                let seen = self.samples.cpu().as_micros() as u64;
+                (self.rusage.user_us.max(seen.saturating_sub(self.rusage.system_us)), self.rusage.system_us)
+            }
+        };
+        let peak = self.samples.processes_peak();
+        Ok(Report {
+            end: self.end.unwrap_or(End::Killed),
+            killed: self.killed,
+            usage: Usage {
+                wall: ended - started,
+                cpu_user: Duration::from_micros(user),
+                cpu_system: Duration::from_micros(system),
+                memory_peak: counters
+                    .memory_peak
+                    .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
+                // The cell's init is in the group and no process of the program's.
+                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).or(peak),
+                scratch: self.samples.scratch_peak(),
+                read_bytes: self.rusage.read_bytes,
+                write_bytes: self.rusage.write_bytes,
+            },
+            violations: self.violations,
+            violations_dropped: self.violations_dropped,
+            stdout: self.stdout.finish(),
+            stderr: self.stderr.finish(),
+            enforced: self.enforced,
+            degraded: self.degraded,
+            timings: self.timings,
+            scratch: self.scratch.map(|dir| Scratch { dir }),
+        })
+    }
+
+    /// What the kernel counted while nobody looked.
+    fn judge_counters(&mut self, counters: &Counters) {
+        let limits = &self.spec.limits;
+        if let Some((detail, evidence)) = self.samples.disk(self.scratch.as_ref(), limits) {
+            self.record_once(Kind::Disk, detail, evidence);
+        }
+        // A program can send itself that signal: the proof is a file that is as long as one may be.
+        if self.end == Some(End::Signaled(libc::SIGXFSZ)) && self.has_full_file() {
+            let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
+            self.record_once(Kind::Disk, detail, "SIGXFSZ");
+        }
+        for (kind, detail, evidence) in
+            judge_limits::counted(counters.oom_kills, counters.pids_refused, &self.spec.limits)
+        {
+            self.record_once(kind, detail, evidence);
+        }
+    }
+
+    /// What was weaker in this very run.
+    fn note_weaknesses(&mut self) {
+        if self.unseen > 0 {
+            let what = format!("{} calls of a program that nobody may read could not be looked at", self.unseen);
+            self.degraded.push(Applied::new("witness", what));
+        }
+    }
+
+    fn has_full_file(&self) -> bool {
+        self.scratch.as_ref().is_some_and(|dir| scratch::has_file_of(dir.as_fd(), self.spec.limits.file_size))
+    }
+}
