@@ -31,6 +31,7 @@ static int stall_witness(int argc, char **argv) {
     pthread_create(&thread, NULL, connect_there, &address);
     for (;;)
         pause();
+    return 0;
 }
 
 static void *hog_slowly(void *arg) {
