@@ -44,8 +44,13 @@ target/hostile/hostile: $(HOSTILE) tests/hostile/hostile.h
 test-root: target/hostile/hostile
 	$(CARGO) test --quiet -p hotcell-cli --test cell
 
+# An ordinary user may not be able to reach this directory: the binaries are copied to where anybody can.
 test-user: target/hostile/hostile
-	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test cell
+	@$(CARGO) build --quiet
+	@dir=$$(mktemp -d) && chmod 755 $$dir && mkdir $$dir/src && \
+	cp $(TARGET)/debug/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
+	HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
+	$(CARGO) test --quiet -p hotcell-cli --test cell; status=$$?; rm -rf $$dir; exit $$status
 
 # And on another kernel with cgroup v2: as root, as a user with a delegated subtree, as a user without.
 test-vm: target/hostile/hostile
