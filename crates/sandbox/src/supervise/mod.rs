@@ -38,8 +38,9 @@ const MAX_PENDING: usize = 256;
 /// How soon to look again at a call of the program's that we make for it.
 const RETRY: Duration = Duration::from_millis(2);
 
-/// A cell that is not ready by then never will be.
-const SET_UP_WITHIN: Duration = Duration::from_secs(30);
+/// A cell that is not ready by then never will be. Generous: on a crowded host a network namespace waits for the kernel to
+/// clear away hundreds of old ones.
+const SET_UP_WITHIN: Duration = Duration::from_secs(120);
 
 /// Asks `launcher` for a cell and stays with it to the end.
 pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
