@@ -12,6 +12,8 @@ use hotcell_sandbox::{Ahead, End, Launcher, Limits, Network, OnViolation, Report
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const CROWD: usize = 300;
+/// Cells that the launcher keeps ready.
+const AHEAD: usize = 2;
 /// What a supervisor holds open for one cell, and some room.
 const FDS_PER_CELL: u64 = 20;
 const WARM_UP: usize = 200;
@@ -24,7 +26,7 @@ fn main() {
     };
     let mounts = mounts();
     let open_files = raise_open_files();
-    let launcher = Launcher::start(Ahead::Always(2)).expect("there is no thread yet");
+    let launcher = Launcher::start(Ahead::Always(AHEAD)).expect("there is no thread yet");
     let pid = launcher_pid();
 
     a_run_in_a_row_leaves_nothing(&launcher, pid, runs);
@@ -100,6 +102,21 @@ impl Held {
         }
     }
 
+    /// With every cell that is kept ready there, and none half made: a moment after the last run.
+    fn at_rest(launcher: u32) -> Held {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let (first, second) = (Held::now(launcher), {
+                std::thread::sleep(Duration::from_millis(20));
+                Held::now(launcher)
+            });
+            if first == second && first.launcher_children == AHEAD {
+                return first;
+            }
+            assert!(Instant::now() < until, "the launcher does not come to rest: {second:?}");
+        }
+    }
+
     /// The launcher says that a cell is gone a moment before it closes the last of its fds.
     fn is_back(&self, launcher: u32, when: &str) {
         let until = Instant::now() + Duration::from_secs(20);
@@ -119,7 +136,7 @@ fn a_run_in_a_row_leaves_nothing(launcher: &Launcher, pid: u32, runs: usize) {
     };
     (0..WARM_UP).for_each(one);
     let memory = || resident("self") + resident(&pid.to_string());
-    let (held, before) = (Held::now(pid), memory());
+    let (held, before) = (Held::at_rest(pid), memory());
     for n in 0..runs {
         one(n);
         if n % 500 == 499 {
@@ -136,7 +153,7 @@ fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
     if count < CROWD {
         println!("{count} cells instead of {CROWD} at once: the host allows too few open files");
     }
-    let held = Held::now(pid);
+    let held = Held::at_rest(pid);
     let (input, hold) = std::io::pipe().expect("a pipe can be made");
     let (mut said, say) = std::io::pipe().expect("a pipe can be made");
     std::thread::scope(|scope| {
