@@ -58,7 +58,7 @@ test-vm: target/hostile/hostile
 	@$(CARGO) build --quiet --release
 	@cp $(TARGET)/release/hotcell target/hostile/hostile target/vm/files/
 	@cp "$$($(CARGO) test --no-run -p hotcell-cli --test cell 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p')" target/vm/files/cell
-	tests/vm/run target/vm/files -- --test-threads=3
+	VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3
 
 # Ten thousand runs in a row, three hundred cells at once: nothing grows, nothing is left.
 endurance:
