@@ -3,6 +3,7 @@
 use crate::cgroup::Base;
 use crate::launcher::host_id_base;
 use crate::report::Applied;
+use crate::sys::files;
 
 /// Who the program is, seen from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,11 +22,15 @@ const NOBODY: u32 = 65534;
 impl Ids {
     pub(crate) fn find() -> Ids {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let has = |file: &str, id: u32| maps(file).iter().any(|(first, count)| id >= *first && id - first < *count);
-        let both = |id| has("/proc/self/uid_map", id) && has("/proc/self/gid_map", id);
-        if uid == 0 && both(host_id_base()) && both(host_id_base() + (1 << 22)) {
+        if uid != 0 {
+            return Ids::Caller { uid, gid };
+        }
+        let maps = [map("/proc/self/uid_map"), map("/proc/self/gid_map")];
+        let has = |map: &[(u32, u32)], id: u32| map.iter().any(|(first, count)| id >= *first && id - first < *count);
+        let both = |id| maps.iter().all(|map| has(map, id));
+        if both(host_id_base()) && both(host_id_base() + (1 << 22)) {
             Ids::PerCell
-        } else if uid == 0 && both(NOBODY) {
+        } else if both(NOBODY) {
             Ids::Nobody
         } else {
             Ids::Caller { uid, gid }
@@ -46,8 +51,8 @@ impl Ids {
 }
 
 /// (first, count) of each line of an id map, as seen from inside.
-fn maps(file: &str) -> Vec<(u32, u32)> {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
+fn map(file: &str) -> Vec<(u32, u32)> {
+    let text = files::read_proc(file).unwrap_or_default();
     text.lines()
         .filter_map(|line| {
             let mut fields = line.split_whitespace();

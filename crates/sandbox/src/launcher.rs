@@ -76,6 +76,7 @@ fn live(socket: OwnedFd, ahead: Ahead) -> io::Result<()> {
     std::mem::forget((socket, null));
     process::close_from(SOCKET + 1)?;
     process::raise_open_files();
+    process::share_one_heap();
     Launcher::new(process::adopt(SOCKET)?, ahead)?.serve()
 }
 
@@ -91,6 +92,8 @@ struct Launcher {
     degraded: Vec<Applied>,
     cells: Vec<Cell>,
     ahead: Ahead,
+    /// What a launcher that died has left is removed once the first run is on its way.
+    swept: bool,
     /// Cells that are built, or being built, and wait for an order.
     spares: Vec<Spare>,
 }
@@ -133,6 +136,8 @@ struct Cell {
     pidfd: OwnedFd,
     leash: OwnedFd,
     group: Group,
+    /// Where the cell writes `0` to join what it was not cloned into.
+    joins: Vec<OwnedFd>,
     /// `None` once the supervisor has let go of the run.
     run: Option<OwnedFd>,
 }
@@ -140,7 +145,6 @@ struct Cell {
 impl Launcher {
     fn new(socket: OwnedFd, ahead: Ahead) -> io::Result<Launcher> {
         let base = Base::find();
-        base.sweep();
         let landlock = host::landlock_abi();
         let ids = host::Ids::find();
         let (enforced, degraded) = host::layers(&base, landlock, &ids);
@@ -155,6 +159,7 @@ impl Launcher {
             degraded,
             cells: vec![],
             ahead,
+            swept: false,
             spares: vec![],
         })
     }
@@ -176,6 +181,9 @@ impl Launcher {
             }
             if request {
                 self.accept();
+                if !std::mem::replace(&mut self.swept, true) {
+                    self.base.sweep();
+                }
             } else if self.is_short() {
                 self.make_spare();
             }
@@ -225,24 +233,24 @@ impl Launcher {
         }
     }
 
-    /// The child exists: its groups and ids, while it already makes its network.
+    /// The child exists: its ids, without which it can't go on, then its groups, which it joins later.
     fn give_birth(&self, pid: Pid, pidfd: OwnedFd, leash: OwnedFd, seed: Seed, shape: Shape) -> Result<Cell, Failure> {
-        let (group, joins) = match self.base.complete(seed, shape.cpu_group) {
-            Ok(made) => made,
-            Err((e, seed)) => {
-                abandon(Cell { pid, pidfd, leash, group: Group::None, run: None });
-                seed.remove();
-                return Err(failed("make the cgroup", "")(e));
+        let mapped = self.write_id_maps(pid).and_then(|()| socket::send(leash.as_fd(), b"m", &[]));
+        let mut cell = Cell { pid, pidfd, leash, group: Group::None, joins: vec![], run: None };
+        if let Err(e) = mapped {
+            abandon(cell);
+            seed.remove();
+            return Err(failed("write the id maps", "")(e));
+        }
+        match self.base.complete(seed, shape.cpu_group) {
+            Ok((group, joins)) => {
+                (cell.group, cell.joins) = (group, joins);
+                Ok(cell)
             }
-        };
-        let cell = Cell { pid, pidfd, leash, group, run: None };
-        let joins: Vec<_> = joins.iter().map(AsFd::as_fd).collect();
-        let mapped = self.write_id_maps(pid).and_then(|()| socket::send(cell.leash.as_fd(), b"m", &joins));
-        match mapped {
-            Ok(()) => Ok(cell),
-            Err(e) => {
+            Err((e, seed)) => {
                 abandon(cell);
-                Err(failed("write the id maps", "")(e))
+                seed.remove();
+                Err(failed("make the cgroup", "")(e))
             }
         }
     }
@@ -292,7 +300,7 @@ impl Launcher {
     fn launch(&mut self, [run, supervisor, plan, stdin, stdout, stderr]: [OwnedFd; REQUEST_FDS]) {
         let fds = [supervisor.as_fd(), plan.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
         match self.try_launch(fds, &run) {
-            Ok(cell) => self.cells.push(Cell { run: Some(run), ..cell }),
+            Ok(cell) => self.cells.push(Cell { run: Some(run), joins: vec![], ..cell }),
             Err(failure) => drop(wire::send(&run, &FromLauncher::Failed(failure), &[])),
         }
     }
@@ -371,8 +379,9 @@ impl Launcher {
                 trees.push(open_tree(tree)?);
             }
         }
-        let order = Order { trees_opened: self.ids.is_root(), landlock: self.landlock.is_some() };
-        let fds: Vec<_> = run_fds.into_iter().chain(trees.iter().map(AsFd::as_fd)).collect();
+        let order =
+            Order { joins: cell.joins.len(), trees_opened: self.ids.is_root(), landlock: self.landlock.is_some() };
+        let fds: Vec<_> = run_fds.into_iter().chain(cell.joins.iter().chain(&trees).map(AsFd::as_fd)).collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }
 
@@ -404,13 +413,14 @@ impl Launcher {
         let cell = self.cells.swap_remove(at);
         let counters = cell.group.counters();
         let failure = wire::receive::<Failure>(&cell.leash, false).ok().flatten();
-        cell.group.remove();
         if let Some(run) = cell.run {
             if let Some((failure, _)) = failure {
                 let _ = wire::send(&run, &FromLauncher::Failed(failure), &[]);
             }
             let _ = wire::send(&run, &FromLauncher::Gone(counters), &[]);
         }
+        // While the supervisor makes its report.
+        cell.group.remove();
     }
 }
 
@@ -440,8 +450,7 @@ fn open_tree(tree: &Tree) -> Result<OwnedFd, Failure> {
 
 /// Without it a program on a host of that many processors is not slowed down anyway.
 fn needs_cpu_group(milli_cpus: u64) -> bool {
-    let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-    milli_cpus < all * 1000
+    milli_cpus < u64::from(process::processors()) * 1000
 }
 
 fn failed<'a>(step: &'a str, what: &'a str) -> impl Fn(io::Error) -> Failure + use<'a> {

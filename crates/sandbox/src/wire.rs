@@ -107,10 +107,12 @@ fn read_at(fd: BorrowedFd<'_>, mut buf: &mut [u8], mut offset: u64) -> io::Resul
     Ok(())
 }
 
-/// To a cell that waits: the fds are cell socket, plan, stdin, stdout, stderr, then one for each tree that the
-/// launcher has opened for it.
+/// To a cell that waits: the fds are cell socket, plan, stdin, stdout, stderr, then the groups to join, then one for
+/// each tree that the launcher has opened for it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
+    /// How many of the fds are groups to join.
+    pub(crate) joins: usize,
     /// Without it the cell opens the trees itself, with the caller's own rights.
     pub(crate) trees_opened: bool,
     pub(crate) landlock: bool,
@@ -129,19 +131,15 @@ pub(crate) enum FromLauncher {
     },
     /// Nothing ran.
     Failed(Failure),
-    /// Nothing of the cell is left: its last process is dead, its groups are removed.
+    /// The last process of the cell is dead; its groups are being removed.
     Gone(Counters),
 }
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromCell {
-    /// Fds: scratch, root, proc.
-    Built {
-        mounts_ns: u64,
-    },
-    /// exec comes next. Fd: the listener of the seccomp filter.
+    /// exec comes next. Fds: scratch, root, proc, the listener of the seccomp filter.
     Starting {
-        at_ns: u64,
+        mounts_ns: u64,
     },
     /// exec was refused; the program never ran.
     NotExecuted {
@@ -150,7 +148,6 @@ pub(crate) enum FromCell {
     Failed(Failure),
     Ended {
         status: i32,
-        at_ns: u64,
         usage: Rusage,
     },
 }

@@ -14,8 +14,8 @@ use crate::wire::{self, Failure, FromCell, Plan, Rusage};
 pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
     // The program's streams are the program's alone: their ends must be seen when it closes them.
-    let Run { supervisor, launcher, stdio, .. } = run;
-    drop(stdio);
+    let Run { supervisor, launcher, stdio, view, .. } = run;
+    drop((stdio, view));
     match started {
         Err(failure) => Err((failure, supervisor)),
         Ok((main, signals)) => {
@@ -72,7 +72,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             while let Some(dead) = process::reap() {
                 add(&mut usage, &dead.usage);
                 if dead.pid == main {
-                    let ended = FromCell::Ended { status: dead.status, at_ns: wire::now_ns(), usage };
+                    let ended = FromCell::Ended { status: dead.status, usage };
                     let _ = wire::send(supervisor, &ended, &[]);
                     return;
                 }

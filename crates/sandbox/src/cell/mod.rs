@@ -1,12 +1,13 @@
 //! The inside of the cell: what the child of the launcher does between its first instruction and exec.
 //!
-//!   build   generic, possibly long before there is a program: join the groups, become nobody, mount a root
+//!   build   generic, possibly long before there is a program: become nobody, mount a root
 //!   (wait)  for the launcher's order
-//!   enter   for this program: its trees, its scratch, its files; let go of the host; drop everything
+//!   enter   for this program: its groups, its trees, its scratch, its files; let go of the host; drop everything
 //!   init    PID 1: fork the program, reap, pass SIGTERM on, tell the end
 //!
 //! Each step either happens or ends the cell with (step, errno), from which the supervisor makes the sentence.
 
+mod aside;
 mod init;
 mod landlock;
 mod payload;
@@ -20,11 +21,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::fs::OFlags;
 
 use crate::filter::Filter;
 use crate::sys::{process, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
+use aside::Aside;
 
 /// Ids inside the cell; outside they are the caller's, or nobody's when the caller is root.
 pub(crate) const UID: u32 = 1000;
@@ -72,8 +73,8 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     let before = |failure| (failure, None);
     let (leash, launcher) = take_over(birth).map_err(before)?;
     let start = wire::now_ns();
-    let Built { host, filter } = build(birth, &leash, &launcher).map_err(before)?;
-    let built = wire::now_ns() - start;
+    let built = build(birth, &leash, &launcher).map_err(before)?;
+    let built_ns = wire::now_ns() - start;
 
     let Some((order, mut fds)) = wire::receive::<Order>(&leash, true).step("order", "").map_err(before)? else {
         process::exit_now(0)
@@ -81,29 +82,42 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     if fds.len() < 5 {
         return Err(before(Failure { step: "order".into(), what: "too few fds".into(), errno: libc::EINVAL }));
     }
-    let trees = fds.split_off(5);
+    let more = fds.split_off(5);
     let [supervisor, plan_fd, stdin, stdout, stderr]: [OwnedFd; 5] = match fds.try_into() {
         Ok(fds) => fds,
         Err(_) => process::exit_now(70),
     };
     drop(leash);
-    let stdio = [stdin, stdout, stderr];
-    let run = Run { order, supervisor, stdio, launcher, filter, count_clones: birth.count_clones };
-    let entered = enter(&run, plan_fd.as_fd(), host, &trees, built);
-    drop((trees, plan_fd));
+    let start = wire::now_ns();
+    let entered = enter(&order, built, plan_fd.as_fd(), &more);
+    drop((more, plan_fd));
     match entered {
-        Err(failure) => Err((failure, Some(run.supervisor))),
-        Ok(plan) => init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor))),
+        Err(failure) => Err((failure, Some(supervisor))),
+        Ok(Entered { plan, filter, view }) => {
+            let mounts_ns = built_ns + wire::now_ns() - start;
+            let stdio = [stdin, stdout, stderr];
+            let run = Run { supervisor, stdio, launcher, filter, view, mounts_ns, count_clones: birth.count_clones };
+            init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
+        }
     }
 }
 
-/// What a cell holds once it has its order.
+/// A cell that is ready for its program.
+struct Entered {
+    plan: Plan,
+    filter: Filter,
+    view: [OwnedFd; 3],
+}
+
+/// What the program's start needs.
 pub(crate) struct Run {
-    order: Order,
     supervisor: OwnedFd,
     stdio: [OwnedFd; 3],
     launcher: OwnedFd,
     filter: Filter,
+    /// Scratch, root and proc of the cell, for the supervisor.
+    view: [OwnedFd; 3],
+    mounts_ns: u64,
     count_clones: bool,
 }
 
@@ -125,32 +139,15 @@ fn take_over(birth: &Birth<'_>) -> Result<(OwnedFd, OwnedFd), Failure> {
 /// What is ready before there is an order.
 struct Built {
     host: root::Host,
+    aside: Option<Aside>,
     /// The filter that most programs get: it takes longer to make than to install.
     filter: Filter,
 }
 
-/// Everything that needs no knowledge of the program. The network namespace takes as long as all the rest: it is made
-/// by a second thread, from the first moment on.
+/// Everything that needs no knowledge of the program.
 fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built, Failure> {
-    if !birth.own_network {
-        return build_root(birth, leash, launcher);
-    }
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let proc_dir = rustix::fs::open("/proc", flags, rustix::fs::Mode::empty()).step("open", "/proc")?;
-    std::thread::scope(|scope| {
-        let network = std::thread::Builder::new()
-            .stack_size(64 * 1024)
-            .spawn_scoped(scope, || process::new_network(proc_dir.as_fd()))
-            .step("start a thread", "")?;
-        let built = build_root(birth, leash, launcher)?;
-        let made = network.join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
-        process::enter_network(made.step("new network namespace", "")?.as_fd()).step("new network namespace", "")?;
-        Ok(built)
-    })
-}
-
-fn build_root(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built, Failure> {
-    join_and_map(leash)?;
+    let mut aside = birth.own_network.then(Aside::start).transpose().step("start a thread", "")?;
+    wait_for_map(leash)?;
     process::become_user(UID, GID, birth.root).step("become an unprivileged user", "")?;
     process::set_undumpable().step("hide init", "")?;
     process::die_with_parent().step("tie init to the launcher", "")?;
@@ -163,61 +160,72 @@ fn build_root(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<
     process::reset_signals();
     process::setsid().step("leave the terminal", "")?;
     process::new_session_keyring().step("new keyring", "")?;
-    // After joining the group, so that the cell sees its own as the root.
-    process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
     process::set_host_name("cell").step("set the host name", "")?;
     rustix::process::umask(rustix::fs::Mode::empty());
     let mut host = root::build()?;
     if birth.root {
         // The trees will come as fds: nothing more is needed from there.
-        host.detach()?;
+        let_go(&mut host, &mut aside)?;
     }
-    Ok(Built { host, filter: Filter::usual(birth.count_clones) })
+    Ok(Built { host, aside, filter: Filter::usual(birth.count_clones) })
+}
+
+/// The host disappears: by the second thread where there is one, because the kernel takes its time.
+fn let_go(host: &mut root::Host, aside: &mut Option<Aside>) -> Result<(), Failure> {
+    match aside {
+        Some(aside) => {
+            aside.detach(host.take());
+            Ok(())
+        }
+        None => host.detach(),
+    }
 }
 
 /// Everything for this program, up to the point where nothing can be mounted any more.
-fn enter(
-    run: &Run,
-    plan_fd: BorrowedFd<'_>,
-    mut host: root::Host,
-    trees: &[OwnedFd],
-    built_ns: u64,
-) -> Result<Plan, Failure> {
-    let start = wire::now_ns();
+fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) -> Result<Entered, Failure> {
+    let Built { mut host, mut aside, filter } = built;
+    let (groups, trees) = fds.split_at(order.joins.min(fds.len()));
+    join(groups)?;
     let (plan, contents) = Plan::read(plan_fd).step("read the plan", "")?;
     root::links(&plan.links)?;
-    if run.order.trees_opened {
+    if order.trees_opened {
         root::attach_trees(&plan.trees, trees)?;
     } else {
         root::open_trees(&host, &plan.trees)?;
+        let_go(&mut host, &mut aside)?;
     }
     root::write_files(&plan.files, plan_fd, contents)?;
     let scratch = root::scratch(&plan.limits)?;
+    if let Some(aside) = aside {
+        aside.finish()?;
+    }
     if plan.network == crate::Network::Local {
         socket::loopback_up().step("bring up loopback", "")?;
     }
-    host.detach()?;
     let (root_dir, proc_dir) = root::seal()?;
-    let message = FromCell::Built { mounts_ns: built_ns + wire::now_ns() - start };
-    wire::send(&run.supervisor, &message, &[scratch.as_fd(), root_dir.as_fd(), proc_dir.as_fd()])
-        .step("hand over the scratch", "")?;
     process::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
-    if run.order.landlock {
+    if order.landlock {
         landlock::restrict(&plan).step("restrict with Landlock", "")?;
     }
-    Ok(plan)
+    Ok(Entered { plan, filter, view: [scratch, root_dir, proc_dir] })
 }
 
-/// A word from the launcher, with the groups to join: the ids mean something now.
-fn join_and_map(leash: &OwnedFd) -> Result<(), Failure> {
+/// A word from the launcher: the ids mean something now.
+fn wait_for_map(leash: &OwnedFd) -> Result<(), Failure> {
     let mut word = [0u8; 16];
-    let Some((_, joins)) = socket::receive(leash.as_fd(), &mut word, true).step("wait for the id maps", "")? else {
-        process::exit_now(0)
-    };
+    match socket::receive(leash.as_fd(), &mut word, true).step("wait for the id maps", "")? {
+        Some(_) => Ok(()),
+        None => process::exit_now(0),
+    }
+}
+
+fn join(groups: &[OwnedFd]) -> Result<(), Failure> {
     // Writing 0 into `tasks` moves the writer itself, without the global lock that moving another process takes (10 ms
     // on an idle host).
-    joins.iter().try_for_each(|tasks| rustix::io::write(tasks, b"0").map(drop)).step("join the cgroup", "")
+    groups.iter().try_for_each(|tasks| rustix::io::write(tasks, b"0").map(drop)).step("join the cgroup", "")?;
+    // After that, so that the cell sees its own group as the root.
+    process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")
 }
 
 fn is_dead(launcher: &OwnedFd) -> bool {

@@ -14,7 +14,7 @@ use crate::wire::{self, Failure, FromCell, Plan};
 /// Becomes the program, or says why not.
 pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     process::setsid().step("new session", "")?;
-    process::reset_signals();
+    process::unblock_signals();
     // A name that can't be entered is the caller's mistake, named like one.
     rustix::process::chdir(plan.cwd.as_path()).step("enter the working directory", &plan.cwd)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -34,10 +34,12 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     let argv = CArray::new(argv);
     let needs = Needs { network: plan.network, count_clones: run.count_clones, handover_fd: handover };
     let program = run.filter.program_for(needs);
-    let starting = FromCell::Starting { at_ns: wire::now_ns() };
+    let starting = FromCell::Starting { mounts_ns: run.mounts_ns };
 
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;
-    wire::send(&supervisor, &starting, &[listener.as_fd()]).step("hand over the listener", "")?;
+    let [scratch, root, proc_dir] = run.view.each_ref().map(AsFd::as_fd);
+    wire::send(&supervisor, &starting, &[scratch, root, proc_dir, listener.as_fd()])
+        .step("hand over the listener", "")?;
     drop(listener);
     // Only now: an fd on its way in a socket counts for the whole user, against the limit of whoever sends.
     process::limit(libc::RLIMIT_NOFILE, open_files).step("set a limit", "NOFILE")?;

@@ -22,6 +22,10 @@ impl Host {
         self.dir.as_ref().map(AsFd::as_fd).ok_or_else(|| io::Error::from_raw_os_error(libc::ESTALE))
     }
 
+    pub(super) fn take(&mut self) -> Host {
+        Host { dir: self.dir.take() }
+    }
+
     /// The host disappears, once.
     pub(super) fn detach(&mut self) -> Result<(), Failure> {
         let Some(dir) = self.dir.take() else { return Ok(()) };

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use crate::sys::files;
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 
 /// One group directory, by fd, with the parent it can be removed from.
@@ -137,7 +138,7 @@ pub(super) struct Mounts {
 
 pub(super) fn mounts() -> io::Result<Mounts> {
     let mut found = Mounts::default();
-    for line in std::fs::read_to_string("/proc/self/mountinfo")?.lines() {
+    for line in files::read_proc("/proc/self/mountinfo")?.lines() {
         // ... root mountpoint options [optional]* - type source superoptions
         let Some((left, right)) = line.split_once(" - ") else {
             continue;

@@ -90,25 +90,26 @@ pub(crate) fn compile(rules: &[Option<Rule>]) -> Vec<sock_filter> {
         insn(JGE, X32_BIT, 0, 1),
         ret(Action::Notify),
     ];
-    tree(&ranges, &mut program);
+    program.extend(tree(&ranges));
     program
 }
 
-fn tree(ranges: &[(u32, &Rule)], code: &mut Vec<sock_filter>) {
+fn tree(ranges: &[(u32, &Rule)]) -> Vec<sock_filter> {
     if let [(_, rule)] = ranges {
-        return leaf(rule, code);
+        return leaf(rule);
     }
     let (low, high) = ranges.split_at(ranges.len() / 2);
-    // A conditional jump reaches 255 instructions, JA any number: so the far side is always behind a JA.
-    code.push(insn(JGE, high[0].0, 0, 1));
-    let jump = code.len();
-    code.push(insn(JA, 0, 0, 0));
-    tree(low, code);
-    code[jump].k = (code.len() - jump - 1) as u32;
-    tree(high, code);
+    let (first, low, high) = (high[0].0, tree(low), tree(high));
+    // A conditional jump reaches 255 instructions, JA any number. Every one costs time when the kernel compiles it.
+    let jump = match u8::try_from(low.len()) {
+        Ok(near) => vec![insn(JGE, first, near, 0)],
+        Err(_) => vec![insn(JGE, first, 0, 1), insn(JA, low.len() as u32, 0, 0)],
+    };
+    [jump, low, high].concat()
 }
 
-fn leaf(rule: &Rule, code: &mut Vec<sock_filter>) {
+fn leaf(rule: &Rule) -> Vec<sock_filter> {
+    let mut code = vec![];
     for (arg, test, action) in &rule.tests {
         let low = OFFSET_ARGS + 8 * u32::from(*arg);
         code.push(insn(LD_ABS, low, 0, 0));
@@ -122,6 +123,7 @@ fn leaf(rule: &Rule, code: &mut Vec<sock_filter>) {
         code.push(ret(*action));
     }
     code.push(ret(rule.otherwise));
+    code
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ impl State<'_> {
     fn understand(&mut self, message: FromCell, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match message {
-            FromCell::Built { mounts_ns } => {
+            FromCell::Starting { mounts_ns } => {
                 self.timings.mounts = Duration::from_nanos(mounts_ns);
                 if let (Some(scratch), Some(root), Some(proc)) = (fds.next(), fds.next(), fds.next()) {
                     let device = rustix::fs::fstat(&scratch).ok().map(|stat| stat.st_dev);
@@ -284,8 +284,6 @@ impl State<'_> {
                     self.scratch = Some(scratch);
                     self.meters.proc = Some(proc);
                 }
-            }
-            FromCell::Starting { .. } => {
                 let now = Instant::now();
                 self.timings.exec = now - self.asked;
                 self.started = Some(now);

@@ -24,6 +24,13 @@ pub(crate) fn open_beneath(dir: BorrowedFd<'_>, path: &CStr, flags: i32) -> io::
     })
 }
 
+/// A file of /proc, whose size nobody knows before it is read: in few reads, because each one makes the text anew.
+pub(crate) fn read_proc(path: &str) -> io::Result<String> {
+    let mut text = Vec::with_capacity(16 * 1024);
+    std::io::Read::read_to_end(&mut std::fs::File::open(path)?, &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// What a file system holds and could hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {

@@ -83,6 +83,17 @@ pub(crate) fn unshare(flags: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// How many processors this process may use.
+pub(crate) fn processors() -> u32 {
+    rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count())
+}
+
+/// No heap of its own for a second thread: 128 MiB of addresses, mapped and trimmed, for a few strings.
+pub(crate) fn share_one_heap() {
+    // SAFETY: takes no pointers.
+    unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
+}
+
 /// A new network namespace for the calling thread alone, by its fd. `proc` is a directory of the host's proc.
 pub(crate) fn new_network(proc: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     unshare(libc::CLONE_NEWNET)?;
@@ -351,13 +362,18 @@ pub(crate) fn read_signal(fd: BorrowedFd<'_>) -> Option<i32> {
     }
 }
 
-/// Default action for every signal and none blocked: what a program expects to start with.
+/// Default action for every signal, and for what is started from here, and none blocked.
 pub(crate) fn reset_signals() {
-    // SAFETY: SIG_DFL is a valid handler for each signal; those that can't be changed say EINVAL.
+    for signal in 1..=64 {
+        // SAFETY: SIG_DFL is a valid handler for each signal; those that can't be changed say EINVAL.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    unblock_signals();
+}
+
+pub(crate) fn unblock_signals() {
+    // SAFETY: the set is initialised before use.
     unsafe {
-        for signal in 1..=64 {
-            libc::signal(signal, libc::SIG_DFL);
-        }
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
