@@ -34,8 +34,15 @@ public class HttpLoopback {
         HttpServer server = HttpServer.create(new InetSocketAddress(loopback, 0), 0);
         server.createContext("/reverse", HttpLoopback::handle);
         server.start();
+        try {
+            talk(server.getAddress().getPort());
+        } finally {
+            server.stop(0);
+        }
+    }
 
-        URI uri = URI.create("http://127.0.0.1:" + server.getAddress().getPort() + "/reverse");
+    private static void talk(int port) throws IOException, InterruptedException {
+        URI uri = URI.create("http://127.0.0.1:" + port + "/reverse");
         HttpClient client = HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
         HttpRequest.Builder request = HttpRequest.newBuilder(uri).version(HttpClient.Version.HTTP_1_1);
 
@@ -47,6 +54,5 @@ public class HttpLoopback {
         }
         var refused = client.send(request.GET().build(), HttpResponse.BodyHandlers.ofString());
         System.out.println(refused.statusCode() + " " + refused.body());
-        server.stop(0);
     }
 }

@@ -64,14 +64,9 @@ public class JsonParser {
     }
 
     private Object word() {
-        int start = at;
-        while (at < text.length() && ",]} \n".indexOf(text.charAt(at)) < 0) at++;
-        String word = text.substring(start, at);
-        return switch (word) {
-            case "true", "false" -> Boolean.valueOf(word);
-            case "null" -> "nothing";
-            default -> Double.valueOf(word);
-        };
+        String word = text.substring(at).split("[,\\]}\\s]", 2)[0];
+        at += word.length();
+        return List.of("true", "false", "null").contains(word) ? word : Double.valueOf(word);
     }
 
     public static void main(String[] args) {

@@ -23,7 +23,7 @@ public class StdinWords {
                 .sorted(Map.Entry.<String, Integer>comparingByValue(Comparator.reverseOrder())
                         .thenComparing(Map.Entry.comparingByKey()))
                 .limit(5)
-                .forEach(entry -> System.out.printf("%-6s %s%n", entry.getKey(), "*".repeat(entry.getValue())));
+                .forEach(entry -> System.out.printf("%-10s %s%n", entry.getKey(), "*".repeat(entry.getValue())));
         System.out.println(lines + " lines, " + counts.size() + " different words");
     }
 }

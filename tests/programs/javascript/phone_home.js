@@ -10,6 +10,7 @@ function telemetry(event) {
     socket.on('connect', () => socket.end(JSON.stringify({ event })));
     socket.on('timeout', () => socket.destroy());
     socket.on('error', () => {});
+    socket.resume();
     socket.on('close', resolve);
   });
 }

@@ -20,13 +20,21 @@ impl fmt::Display for UsageError {
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+    if b == 0 {
+        a
+    } else {
+        gcd(b, a % b)
+    }
 }
 
 fn numbers(args: impl Iterator<Item = String>) -> Result<Vec<u64>, UsageError> {
     let numbers: Vec<u64> =
         args.map(|arg| arg.parse().map_err(|_| UsageError::NotANumber(arg))).collect::<Result<_, _>>()?;
-    if numbers.len() < 2 { Err(UsageError::TooFew(numbers.len())) } else { Ok(numbers) }
+    if numbers.len() < 2 {
+        Err(UsageError::TooFew(numbers.len()))
+    } else {
+        Ok(numbers)
+    }
 }
 
 fn main() -> ExitCode {

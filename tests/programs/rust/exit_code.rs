@@ -17,7 +17,11 @@ fn check(password: &str) -> Result<(), Weak> {
         ("no capital", |p| p.chars().any(char::is_uppercase)),
     ];
     let broken: Vec<_> = rules.iter().filter(|(_, holds)| !holds(password)).map(|(name, _)| *name).collect();
-    if broken.is_empty() { Ok(()) } else { Err(Weak(broken)) }
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(Weak(broken))
+    }
 }
 
 fn main() -> Result<(), Weak> {

@@ -5,12 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
 
-const VERSES: [&str; 4] = [
-    "row row row your boat",
-    "gently down the stream",
-    "merrily merrily merrily merrily",
-    "life is but a dream",
-];
+const VERSES: [&str; 4] =
+    ["row row row your boat", "gently down the stream", "merrily merrily merrily merrily", "life is but a dream"];
 
 fn shared_count() -> BTreeMap<&'static str, u32> {
     let counts = Mutex::new(BTreeMap::new());
