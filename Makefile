@@ -3,21 +3,24 @@
 CARGO ?= cargo
 TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
-PACKAGES := gcc libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount
+PACKAGES := gcc g++ libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount
+# Toolchains, by the program: any way of having it is good.
+TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps lint deny unit test-root test-user test-vm endurance bench clean
+.PHONY: build test deps lint deny unit test-root test-user test-programs test-vm endurance bench clean
 
 build:
 	$(CARGO) build --release
 
 # Installs what the tests need and runs all of them.
-test: deps lint deny unit test-root test-user test-vm
+test: deps lint deny unit test-root test-user test-programs test-vm
 
 # Only what is missing is installed, so that a machine that has everything needs no network and no root.
 deps:
 	@missing=; for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || missing="$$missing $$p"; done; \
+	for t in $(TOOLCHAINS); do command -v $${t%%:*} >/dev/null 2>&1 || missing="$$missing $${t##*:}"; done; \
 	if [ -n "$$missing" ]; then apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; fi
 
 lint:
@@ -25,7 +28,8 @@ lint:
 	$(CARGO) clippy --all-targets --quiet -- -D warnings
 
 $(TOOLS)/bin/cargo-deny:
-	CARGO_BUILD_TARGET= $(CARGO) install --quiet --locked --root $(TOOLS) cargo-deny@0.20.2
+	CARGO_BUILD_TARGET= CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off \
+	$(CARGO) install --quiet --locked --root $(TOOLS) cargo-deny@0.20.2
 
 # Licences, duplicates and sources; advisories where their database can be fetched.
 deny: $(TOOLS)/bin/cargo-deny
@@ -51,6 +55,11 @@ test-user: target/hostile/hostile
 	cp $(TARGET)/debug/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
 	HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
 	$(CARGO) test --quiet -p hotcell-cli --test cell; status=$$?; rm -rf $$dir; exit $$status
+
+# A hundred programs in eight languages, by whoever runs this and by an ordinary user.
+test-programs:
+	$(CARGO) test --quiet -p hotcell-cli --test programs
+	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test programs
 
 # And on another kernel with cgroup v2: as root, as a user with a delegated subtree, as a user without.
 test-vm: target/hostile/hostile

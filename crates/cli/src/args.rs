@@ -17,10 +17,12 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a source file in a cell
+    /// Run a source file, or a directory of them, in a cell
     Run(RunArgs),
     /// Run a command in a cell
     Exec(ExecArgs),
+    /// Show which languages this host can run
+    Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
     /// Print the JSON Schema of the result
@@ -39,8 +41,8 @@ pub(crate) struct ExecArgs {
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
-    /// The source file; - reads it from standard input
-    #[arg(value_name = "FILE", required_unless_present = "code", conflicts_with = "code")]
+    /// The source file, or a directory of them; - reads it from standard input
+    #[arg(value_name = "FILE", required_unless_present_any = ["code", "input"], conflicts_with = "code")]
     pub(crate) file: Option<PathBuf>,
     /// The source itself
     #[arg(long, value_name = "TEXT")]
@@ -48,11 +50,36 @@ pub(crate) struct RunArgs {
     /// The language, where the file's name does not say it
     #[arg(long, value_name = "NAME")]
     pub(crate) lang: Option<String>,
+    /// The file with which a directory begins [default: main.py, index.js, Cargo.toml and their like]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) entry: Option<PathBuf>,
+    /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) languages: Option<PathBuf>,
+    /// Wall time of the compiler
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) compile_timeout: Duration,
+    /// Memory of the compiler
+    #[arg(long, value_name = "SIZE", default_value = "2g", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) compile_memory: u64,
+    /// Compile anew and keep nothing
+    #[arg(long)]
+    pub(crate) no_cache: bool,
     #[command(flatten)]
     pub(crate) cell: CellArgs,
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct LanguagesArgs {
+    /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) languages: Option<PathBuf>,
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
 }
 
 #[derive(Args)]
@@ -174,6 +201,9 @@ pub(crate) struct CellArgs {
     /// Copy the regular files that the program leaves in /work to this new directory
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub(crate) artifacts: Option<PathBuf>,
+    /// Which of them: a glob like out/*.csv or **/*.json; may be repeated [default: all]
+    #[arg(long, value_name = "GLOB", requires = "artifacts", help_heading = "Result")]
+    pub(crate) collect: Vec<String>,
     /// The id of the request [default: a new one]
     #[arg(long, value_name = "ID", help_heading = "Result")]
     pub(crate) request_id: Option<String>,

@@ -3,22 +3,25 @@
 mod args;
 mod doctor;
 mod exit;
+mod languages;
+mod progress;
 mod run;
 mod show;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use hotcell_engine::{Ahead, Launcher};
+use hotcell_engine::Launcher;
 
 fn main() -> ExitCode {
     // Before anything else: the launcher builds a cell while the command line is being read.
     let words = args::words();
-    let makes_cells = words.get(1).is_some_and(|verb| verb == "run" || verb == "exec" || verb == "doctor");
+    let makes_cells =
+        words.get(1).is_some_and(|verb| ["run", "exec", "doctor", "languages"].iter().any(|known| verb == known));
     if makes_cells {
         hotcell_engine::raise_open_files();
     }
-    let launcher = makes_cells.then(|| Launcher::start(Ahead::Once));
+    let launcher = makes_cells.then(|| Launcher::start(1));
     let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(e) => {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         (args::Command::Exec(args), Some(launcher)) => run::exec(args, &launcher),
         (args::Command::Run(args), Some(launcher)) => run::run(args, &launcher),
         (args::Command::Doctor(args), Some(launcher)) => doctor::doctor(&args, &launcher),
+        (args::Command::Languages(args), Some(launcher)) => languages::show(&args, &launcher),
         (args::Command::Schema, _) => show::schema(),
         // Every other verb has been seen at the top.
         (_, None) => anyhow::bail!("the verb must be the first word"),

@@ -7,39 +7,90 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation, Outcome};
-use hotcell_engine::{Call, Launcher, Program, Request, Signals, Source, execute};
+use hotcell_engine::{
+    Call, Catalogue, Language, Launcher, Program, Progress, Request, Signals, Source, compile_limits, execute,
+};
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
-use crate::{exit, show};
+use crate::{exit, languages, progress, show};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
 
 pub(crate) fn exec(args: ExecArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
-    cell(launcher, args.cell, Program::Command(args.command), false)
+    cell(launcher, &args.cell, Program::Command(args.command), Compile::default(), false)
 }
 
-pub(crate) fn run(args: RunArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
-    let named = args.file.as_deref().filter(|file| *file != Path::new("-"));
-    language(args.lang.as_deref(), named)?;
-    let from_stdin = args.file.is_some() && named.is_none();
-    let source = match (args.code, named, &args.cell.input) {
-        (None, Some(file), Some(dir)) => Source::InInput { path: inside(file, dir)? },
-        (None, Some(file), None) => Source::Given { name: name_of(file), bytes: read_source(file)? },
-        (Some(code), ..) => Source::Given { name: "main.py".into(), bytes: code.into_bytes() },
-        (None, None, _) => {
-            let bytes = read_all(std::io::stdin().lock()).context("cannot read the source from standard input")?;
-            Source::Given { name: "main.py".into(), bytes }
+/// What only compilers need.
+#[derive(Default)]
+struct Compile {
+    timeout: Option<Duration>,
+    memory: Option<u64>,
+    cache: Option<PathBuf>,
+}
+
+pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
+    let catalogue = languages::catalogue(args.languages.as_deref())?;
+    let from_stdin = args.file.as_deref() == Some(Path::new("-"));
+    let mut named = args.file.take().filter(|_| !from_stdin);
+    // A directory is what --input would have said.
+    if named.as_deref().is_some_and(Path::is_dir) {
+        if args.cell.input.is_some() {
+            bail!("two directories were given: leave out --input, or name a file of it");
         }
+        args.cell.input = named.take();
+    }
+    if let (Some(file), Some(dir)) = (&named, &args.cell.input) {
+        if args.entry.is_some() {
+            bail!("--entry and a file are two programs: give one of them");
+        }
+        args.entry = Some(inside(file, dir)?);
+        named = None;
+    }
+    let hint = named.as_deref().or(args.entry.as_deref());
+    let language = language(&catalogue, args.lang.as_deref(), hint, args.cell.input.as_deref())?;
+    let source = match (args.code, named, &args.cell.input) {
+        (Some(code), ..) => given(language, None, code.into_bytes())?,
+        (None, Some(file), _) => given(language, Some(&file), read_source(&file)?)?,
+        (None, None, _) if from_stdin => {
+            let bytes = read_all(std::io::stdin().lock()).context("cannot read the source from standard input")?;
+            given(language, None, bytes)?
+        }
+        (None, None, Some(_)) => Source::InInput { entry: args.entry },
+        (None, None, None) => bail!("no source was given: try --help"),
     };
-    cell(launcher, args.cell, Program::Python { source, args: args.args }, from_stdin)
+    let compile = Compile {
+        timeout: Some(args.compile_timeout),
+        memory: Some(args.compile_memory),
+        cache: if args.no_cache { None } else { cache_dir() },
+    };
+    let program = Program::Source { language: Box::new(language.clone()), source, args: args.args };
+    cell(launcher, &args.cell, program, compile, from_stdin)
 }
 
-fn name_of(file: &Path) -> String {
-    file.file_name().map_or("main.py".into(), |name| name.to_string_lossy().into_owned())
+/// Where what was compiled is kept, if anywhere.
+fn cache_dir() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own =
+        || Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("hotcell/build"));
+    absolute("HOTCELL_CACHE").or_else(own)
+}
+
+/// A source by itself. Every toolchain here reads UTF-8 and some silently make something else of other bytes.
+fn given(language: &Language, file: Option<&Path>, bytes: Vec<u8>) -> anyhow::Result<Source> {
+    if let Err(e) = std::str::from_utf8(&bytes) {
+        let name = file.map_or("the source".into(), |file| format!("`{}`", file.display()));
+        bail!("{name} is not UTF-8 at byte {}: convert it first", e.valid_up_to());
+    }
+    let name = match file.and_then(Path::file_name) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => language.name_for(&bytes),
+    };
+    Ok(Source::Given { name, bytes })
 }
 
 /// Where a file is in the directory that the cell will see.
@@ -51,15 +102,24 @@ fn inside(file: &Path, dir: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn language(asked: Option<&str>, file: Option<&Path>) -> anyhow::Result<()> {
-    match (asked, file.map(|f| f.extension().unwrap_or_default())) {
-        (Some("python"), _) | (None, None) => Ok(()),
-        (Some(other), _) => bail!("`{other}` is not a language that this version runs: use python"),
-        (None, Some(ext)) if ext == "py" => Ok(()),
-        (None, Some(_)) => bail!(
-            "`{}` does not say its language by its name: end it in .py, or give --lang python",
-            file.unwrap_or(Path::new("")).display()
-        ),
+fn language<'a>(
+    catalogue: &'a Catalogue,
+    asked: Option<&str>,
+    file: Option<&Path>,
+    dir: Option<&Path>,
+) -> anyhow::Result<&'a Language> {
+    let all = || catalogue.names().join(", ");
+    match (asked, file, dir) {
+        (Some(name), ..) => catalogue
+            .by_name(name)
+            .with_context(|| format!("`{name}` is not a language that is known here: use one of {}", all())),
+        (None, Some(file), _) => catalogue.by_extension(file).with_context(|| {
+            format!("`{}` does not say its language by its name: give --lang with one of {}", file.display(), all())
+        }),
+        (None, None, Some(dir)) => catalogue.of_directory(dir).with_context(|| {
+            format!("`{}` does not say its language: give --lang with one of {}, or --entry", dir.display(), all())
+        }),
+        (None, None, None) => catalogue.by_name("python").context("python is not a known language"),
     }
 }
 
@@ -86,9 +146,15 @@ fn read_all(from: impl Read) -> anyhow::Result<Vec<u8>> {
 }
 
 /// One program in one cell, from the flags to the exit status.
-fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bool) -> anyhow::Result<ExitCode> {
+fn cell(
+    launcher: &Launcher,
+    args: &CellArgs,
+    program: Program,
+    compile: Compile,
+    stdin_is_used: bool,
+) -> anyhow::Result<ExitCode> {
     // Everything that can be wrong with the flags is, before anything is made.
-    let request = request(&args, program)?;
+    let request = request(args, program, compile)?;
     let stdin = match &args.stdin {
         Some(file) => Some(File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?.into()),
         None if stdin_is_used => None,
@@ -104,6 +170,8 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let keep = if json || args.result.is_some() { args.output_limit.min(usize::MAX as u64) as usize } else { 0 };
+    let progress = progress::Line::new(!json && !args.quiet);
+    let told = |what: Progress<'_>| progress.tell(what);
     let call = Call {
         stdin,
         stdout: (!json).then(|| stdout.as_fd()),
@@ -111,16 +179,22 @@ fn cell(launcher: &Launcher, args: CellArgs, program: Program, stdin_is_used: bo
         artifacts: args.artifacts.as_deref(),
         keep,
         cancel: Some(&signals),
+        progress: Some(&told),
     };
-    let outcome = execute(launcher, &request, call)?;
+    let outcome = execute(launcher, &request, call);
+    drop(progress);
+    let outcome = outcome?;
     if let Some(path) = &args.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
     }
     if json {
         write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
-    } else if !args.quiet {
-        show::summary(&outcome);
+    } else {
+        show::compiler(&outcome);
+        if !args.quiet {
+            show::summary(&outcome);
+        }
     }
     Ok(exit::code(&outcome))
 }
@@ -158,7 +232,8 @@ fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {
     Ok(to.flush()?)
 }
 
-fn request(args: &CellArgs, program: Program) -> anyhow::Result<Request> {
+fn request(args: &CellArgs, program: Program, compile: Compile) -> anyhow::Result<Request> {
+    let usual = compile_limits();
     Ok(Request {
         request_id: args.request_id.clone(),
         mode: Mode::Balanced,
@@ -178,6 +253,13 @@ fn request(args: &CellArgs, program: Program) -> anyhow::Result<Request> {
             scratch_inodes: args.scratch_inodes,
             output_bytes: args.output_limit,
         },
+        compile: Limits {
+            wall_ms: compile.timeout.map_or(usual.wall_ms, |time| time.as_millis() as u64),
+            memory_bytes: compile.memory.unwrap_or(usual.memory_bytes),
+            ..usual
+        },
+        cache: compile.cache,
+        collect: args.collect.clone(),
         network: match args.network {
             Net::None => NetworkPolicy::None,
             Net::Local => NetworkPolicy::Local,

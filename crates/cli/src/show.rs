@@ -16,6 +16,13 @@ pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
     }
 }
 
+/// What a compiler said that refused the program; one that took it is not heard.
+pub(crate) fn compiler(outcome: &Outcome) {
+    if let Some(compile) = outcome.phases.last().filter(|phase| phase.name == "compile") {
+        let _ = write!(std::io::stderr(), "{}{}", compile.stdout, compile.stderr);
+    }
+}
+
 const MOST_SKIPPED: usize = 5;
 
 /// One line on stderr: always on a terminal, elsewhere only when the verdict is not a pass.

@@ -164,6 +164,8 @@ pub struct Phase {
     pub failure_class: Option<FailureClass>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
+    /// Not carried out, because the same was before.
+    pub cached: bool,
     pub duration_ms: u64,
     pub stdout: String,
     pub stderr: String,

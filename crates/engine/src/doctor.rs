@@ -4,7 +4,7 @@ use hotcell_contract::Status;
 use hotcell_sandbox::{Launcher, probe};
 
 use crate::execute::{Call, execute};
-use crate::request::{Program, Request, default_limits};
+use crate::request::{Program, Request, compile_limits, default_limits};
 
 /// One line of the diagnosis.
 #[derive(Clone, Debug)]
@@ -34,20 +34,24 @@ pub fn diagnose(launcher: &Launcher) -> Diagnosis {
             remedy: p.remedy,
         })
         .collect();
-    checks.push(python());
+    checks.push(languages());
     checks.push(cell(launcher));
     let ok = checks.iter().all(|check| check.present || !check.needed);
     Diagnosis { checks, ok }
 }
 
-fn python() -> Check {
-    let found = crate::python::find(&std::env::var_os("PATH").unwrap_or_default());
+/// Cells run commands without any of them: `hotcell languages` says more.
+fn languages() -> Check {
+    let host = hotcell_languages::Host::this();
+    let all = hotcell_languages::Catalogue::load(None).map(|c| c.all().to_vec()).unwrap_or_default();
+    let found: Vec<&str> =
+        all.iter().filter(|l| hotcell_languages::tools(l, &host).is_ok()).map(|l| l.name.as_str()).collect();
     Check {
-        name: "python".into(),
-        present: found.is_some(),
+        name: "languages".into(),
+        present: !found.is_empty(),
         needed: false,
-        detail: found.as_ref().map_or("no real python3 on PATH".into(), |p| p.binary.display().to_string()),
-        remedy: found.is_none().then(|| "apt-get install python3".into()),
+        detail: if found.is_empty() { "no toolchain is found".into() } else { found.join(", ") },
+        remedy: found.is_empty().then(|| "apt-get install python3".into()),
     }
 }
 
@@ -59,6 +63,9 @@ fn cell(launcher: &Launcher) -> Check {
         input: None,
         env: vec![],
         limits: default_limits(),
+        compile: compile_limits(),
+        cache: None,
+        collect: vec![],
         network: hotcell_contract::NetworkPolicy::None,
         on_violation: hotcell_contract::OnViolation::Fail,
         require: vec![],

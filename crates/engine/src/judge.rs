@@ -60,6 +60,18 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
     verdict
 }
 
+/// The same for a compiler: one that ends badly by itself refuses the program, whatever its way to say so.
+pub(crate) fn judge_compiler(report: &Report, program: &str) -> Verdict {
+    let mut verdict = judge(report, OnViolation::Fail, program);
+    if matches!(verdict.class, Some(FailureClass::RuntimeError))
+        || (verdict.class == Some(FailureClass::Signaled) && verdict.terminal.is_none())
+    {
+        verdict.class = Some(FailureClass::CompileError);
+        verdict.message = verdict.signal.map(|signal| format!("the compiler was ended by signal {signal}"));
+    }
+    verdict
+}
+
 /// The violation that the verdict is named after.
 fn decisive(report: &Report, on_violation: OnViolation) -> Option<&Violation> {
     let limits = |v: &&Violation| is_limit(v.kind);

@@ -1,16 +1,22 @@
-//! One run from beginning to end: plan what is to run, run it in a cell, judge what happened.
+//! One run from beginning to end: plan what is to run, compile and run it in cells, judge what happened.
 
+mod build;
+mod cache;
 mod collect;
 mod doctor;
 mod execute;
 mod judge;
+mod outcome;
 mod plan;
-mod python;
+mod product;
 mod request;
+mod survey;
 
 pub use doctor::{Check, Diagnosis, diagnose};
-pub use execute::{Call, ExecuteError, execute};
-pub use hotcell_sandbox::{Ahead, Launcher, SandboxError, Signals, never_honest, raise_open_files};
+pub use execute::{Call, ExecuteError, Progress, execute};
+pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
+pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
-pub use request::{Program, Request, Source, default_limits};
+pub use request::{Program, Request, Source, compile_limits, default_limits};
+pub use survey::{Surveyed, survey};

@@ -9,7 +9,8 @@ use hotcell_contract::{Limits, NetworkPolicy, OnViolation};
 use hotcell_sandbox as sandbox;
 use sandbox::{Layer, Network, Spec, Tree};
 
-use crate::python;
+use hotcell_languages::{self as languages, Host, Ready, Sources};
+
 use crate::request::{Program, Request, Source};
 
 /// A request that can't be carried out as it stands.
@@ -21,8 +22,14 @@ pub enum PlanError {
     NulByte,
     #[error("the environment variable `{0}` has a name that is empty or has `=` or NUL in it")]
     BadEnvironment(String),
-    #[error("no python3 on PATH is a real interpreter: install the package python3")]
-    NoPython,
+    #[error(transparent)]
+    Language(#[from] languages::PlanError),
+    #[error("a directory is needed to begin with `{}`: give it with --input", .0.display())]
+    NoInput(PathBuf),
+    #[error("`{}` leads out of the directory of --input: give a name inside it", .0.display())]
+    Outside(PathBuf),
+    #[error("`{}` is not in `{}`: name a file that is", entry.display(), dir.display())]
+    NoEntry { entry: PathBuf, dir: PathBuf },
     #[error("`{}` is not a directory that can be read: {error}", path.display())]
     Input { path: PathBuf, error: std::io::Error },
     #[error("a source beside a directory would be two programs: give a file that is in the directory of --input")]
@@ -57,13 +64,45 @@ const ETC: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
 /// What names and certificates are looked up in, where there is a network to use them.
 const ETC_NETWORK: [&str; 3] = ["/etc/resolv.conf", "/etc/ssl", "/etc/ca-certificates"];
 
+/// The cells of one request.
 pub(crate) struct Planned {
-    pub(crate) spec: Spec,
-    pub(crate) language: Option<String>,
-    pub(crate) toolchain: Option<String>,
+    pub(crate) run: Spec,
+    pub(crate) compile: Option<Spec>,
+    pub(crate) parse: Option<Spec>,
+    /// Without its argv.
+    pub(crate) prepare: Option<(Spec, languages::Preparation)>,
+    pub(crate) language: Option<languages::Planned>,
 }
 
 pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
+    let mut run = base(request)?;
+    if let Some(dir) = &request.input {
+        run.trees.push(Tree { host: readable_directory(dir)?, cell: "/src".into() });
+    }
+    match &request.program {
+        Program::Command(argv) => {
+            run.argv = argv.clone();
+            checked(&run)?;
+            Ok(Planned { run, compile: None, parse: None, prepare: None, language: None })
+        }
+        Program::Source { language, source, args } => {
+            let sources = sources(request, source, &mut run)?;
+            let plan = languages::plan(language, &sources, request.limits.memory_bytes, &Host::this())?;
+            program(request, run, plan, args)
+        }
+    }
+}
+
+/// A tool that tells its version.
+pub(crate) fn version_spec(request: &Request, found: &[(String, languages::Found)]) -> Result<Spec, PlanError> {
+    let mut spec = plan(request)?.run;
+    let trees = found.iter().flat_map(|(_, found)| &found.trees);
+    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
+    Ok(spec)
+}
+
+/// What every cell of this request has.
+fn base(request: &Request) -> Result<Spec, PlanError> {
     let network = match request.network {
         NetworkPolicy::None => Network::None,
         NetworkPolicy::Local => Network::Local,
@@ -72,11 +111,12 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
     };
     let mut spec = Spec {
         argv: vec![],
-        env: environment(&request.env)?,
+        env: vec![],
         cwd: "/work".into(),
         trees: vec![],
         links: vec![],
         files: vec![],
+        quiet: vec![],
         limits: limits(&request.limits)?,
         network,
         on_violation: match request.on_violation {
@@ -86,43 +126,109 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
         },
         require: required(&request.require)?,
     };
+    spec.env = environment(&request.env)?;
     system(&mut spec);
-    if let Some(dir) = &request.input {
-        spec.trees.push(Tree { host: readable_directory(dir)?, cell: "/src".into() });
-    }
-    let (mut language, mut toolchain) = (None, None);
-    match &request.program {
-        Program::Command(argv) => spec.argv = argv.clone(),
-        Program::Python { source, args } => {
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let python = python::find(&path).ok_or(PlanError::NoPython)?;
-            spec.trees.extend(python.trees.iter().map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
-            let file = match source {
-                Source::Given { name, bytes } => {
-                    if request.input.is_some() {
-                        return Err(PlanError::SourceAndInput);
-                    }
-                    let path = Path::new("/src").join(name);
-                    spec.files.push(sandbox::File { path: path.clone(), mode: 0o644, bytes: bytes.clone() });
-                    path
+    Ok(spec)
+}
+
+/// Puts what was given into the cell, and says where it is.
+fn sources(request: &Request, source: &Source, spec: &mut Spec) -> Result<Sources, PlanError> {
+    match (source, &request.input) {
+        (Source::Given { .. }, Some(_)) => Err(PlanError::SourceAndInput),
+        (Source::Given { name, bytes }, None) => {
+            let path = Path::new("/src").join(name);
+            spec.files.push(sandbox::File { path, mode: 0o644, bytes: bytes.clone() });
+            Ok(Sources::File(name.clone()))
+        }
+        (Source::InInput { entry }, None) => Err(PlanError::NoInput(entry.clone().unwrap_or_default())),
+        (Source::InInput { entry }, Some(dir)) => {
+            let host = readable_directory(dir)?;
+            if let Some(entry) = entry {
+                if !entry.components().all(|part| matches!(part, std::path::Component::Normal(_))) {
+                    return Err(PlanError::Outside(entry.clone()));
                 }
-                Source::InInput { path } => Path::new("/src").join(path),
-            };
-            spec.argv = [python.binary.clone().into_os_string(), file.into_os_string()]
-                .into_iter()
-                .chain(args.iter().cloned())
-                .collect();
-            language = Some("python".to_owned());
-            toolchain = Some(python.binary.display().to_string());
+                match host.join(entry).canonicalize() {
+                    Ok(real) if !real.starts_with(&host) => return Err(PlanError::Outside(entry.clone())),
+                    Ok(real) if real.is_file() => {}
+                    _ => return Err(PlanError::NoEntry { entry: entry.clone(), dir: dir.clone() }),
+                }
+            }
+            Ok(Sources::Directory { host, entry: entry.clone() })
         }
     }
+}
+
+fn program(
+    request: &Request,
+    mut run: Spec,
+    plan: languages::Planned,
+    args: &[OsString],
+) -> Result<Planned, PlanError> {
+    run.trees.extend(plan.trees.iter().map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
+    let mut steps = [plan.compile.clone(), plan.parse.clone(), plan.prepare.as_ref().map(|p| p.step.clone())];
+    let [compile, parse, prepare] = steps.each_mut().map(|step| {
+        // Ours and not the program's: no network, no variables of the caller's, no room in the program's directory.
+        let mut spec = run.clone();
+        spec.network = Network::None;
+        spec.on_violation = sandbox::OnViolation::Fail;
+        spec.env = environment(&[("HOME".into(), "/tmp".into())]).ok()?;
+        fill(&mut spec, step.take()?, &plan);
+        Some(spec)
+    });
+    let with = |spec: Option<Spec>, asked: &Limits| -> Result<Option<Spec>, PlanError> {
+        spec.map(|spec| Ok(Spec { limits: limits(asked)?, ..spec })).transpose()
+    };
+    let mut step = plan.run.clone();
+    step.put("{args}", args);
+    let asked = run.env.clone();
+    fill(&mut run, step, &plan);
+    // The caller's own word comes last.
+    for (key, value) in request.env.iter().filter(|pair| asked.contains(pair)) {
+        run.env.retain(|(known, _)| known != key);
+        run.env.push((key.clone(), value.clone()));
+    }
+    // A runtime's own threads are no processes of the program's.
+    run.limits.processes += plan.threads;
+    checked(&run)?;
+    let whole = Limits { wall_ms: 600_000, memory_bytes: 4 << 30, scratch_bytes: 4 << 30, ..request.compile.clone() };
+    Ok(Planned {
+        compile: with(compile, &request.compile)?,
+        parse: with(parse, &request.compile)?,
+        prepare: with(prepare, &whole)?.zip(plan.prepare.clone()),
+        run,
+        language: Some(plan),
+    })
+}
+
+/// The words of a step, its variables and its tools.
+fn fill(spec: &mut Spec, step: Ready, plan: &languages::Planned) {
+    spec.argv = step.argv;
+    if let Some(cwd) = step.cwd {
+        spec.cwd = cwd;
+    }
+    let mut set = |key: &str, value: OsString| {
+        spec.env.retain(|(known, _)| known != key);
+        spec.env.push((key.into(), value));
+    };
+    let elsewhere =
+        plan.tools.iter().filter_map(|(_, found)| found.binary.parent()).filter(|dir| !dir.starts_with("/usr"));
+    let mut path: Vec<OsString> = elsewhere.map(|dir| dir.as_os_str().to_owned()).collect();
+    path.dedup();
+    path.push(ENVIRONMENT[0].1.into());
+    set("PATH", path.join(std::ffi::OsStr::new(":")));
+    for (key, value) in step.env {
+        set(&key, value.into());
+    }
+}
+
+fn checked(spec: &Spec) -> Result<(), PlanError> {
     if spec.argv.first().is_none_or(|program| program.is_empty()) {
         return Err(PlanError::NoProgram);
     }
     if spec.argv.iter().any(|arg| arg.as_bytes().contains(&0)) {
         return Err(PlanError::NulByte);
     }
-    Ok(Planned { spec, language, toolchain })
+    Ok(())
 }
 
 fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, PlanError> {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation};
+use hotcell_languages::Language;
 
 /// One program to run.
 #[derive(Clone, Debug)]
@@ -15,6 +16,12 @@ pub struct Request {
     pub input: Option<PathBuf>,
     pub env: Vec<(OsString, OsString)>,
     pub limits: Limits,
+    /// Of the compiler, where there is one.
+    pub compile: Limits,
+    /// Where compiled programs are kept; `None` keeps none.
+    pub cache: Option<PathBuf>,
+    /// Which of the files that the program leaves are artifacts; all, when empty.
+    pub collect: Vec<String>,
     pub network: NetworkPolicy,
     pub on_violation: OnViolation,
     /// Layers without which not to run: `cgroup`, `landlock`.
@@ -24,15 +31,15 @@ pub struct Request {
 #[derive(Clone, Debug)]
 pub enum Program {
     Command(Vec<OsString>),
-    Python { source: Source, args: Vec<OsString> },
+    Source { language: Box<Language>, source: Source, args: Vec<OsString> },
 }
 
 #[derive(Clone, Debug)]
 pub enum Source {
     /// Written into the cell.
     Given { name: String, bytes: Vec<u8> },
-    /// A file of the input directory, from there.
-    InInput { path: PathBuf },
+    /// The input directory, and the file in it, relative, with which the program begins.
+    InInput { entry: Option<PathBuf> },
 }
 
 /// The limits of `balanced`: 45 s, 2 processors, 1 GiB, 256 processes, 10 MiB of output, 512 MiB of scratch.
@@ -49,5 +56,19 @@ pub fn default_limits() -> Limits {
         scratch_bytes: 512 << 20,
         scratch_inodes: 65_536,
         output_bytes: 10 << 20,
+    }
+}
+
+/// Compilers take more than what they make: two minutes, 2 GiB, and a scratch for everything between.
+pub fn compile_limits() -> Limits {
+    Limits {
+        wall_ms: 120_000,
+        memory_bytes: 2048 << 20,
+        processes: 512,
+        open_files: 4096,
+        file_size_bytes: 1024 << 20,
+        scratch_bytes: 2048 << 20,
+        scratch_inodes: 262_144,
+        ..default_limits()
     }
 }

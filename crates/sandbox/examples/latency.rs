@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hotcell_sandbox::{Ahead, Launcher, Limits, Network, OnViolation, Spec, Streams, Tree};
+use hotcell_sandbox::{Launcher, Limits, Network, OnViolation, Spec, Streams, Tree};
 
 fn spec() -> Spec {
     let links = ["bin", "sbin", "lib", "lib64"].map(|name| (format!("/{name}").into(), format!("usr/{name}").into()));
@@ -13,6 +13,7 @@ fn spec() -> Spec {
         trees: vec![Tree { host: "/usr".into(), cell: "/usr".into() }],
         links: links.into_iter().filter(|(at, _): &(std::path::PathBuf, _)| at.is_symlink()).collect(),
         files: vec![],
+        quiet: vec![],
         limits: Limits {
             wall: Duration::from_secs(45),
             grace: Duration::from_millis(500),
@@ -46,7 +47,7 @@ fn measure(runs: usize, mut one: impl FnMut()) -> (f64, f64) {
 }
 
 fn main() {
-    let launcher = Launcher::start(Ahead::Always(1)).expect("the launcher starts");
+    let launcher = Launcher::start(1).expect("the launcher starts");
     let runs = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1000);
     let spec = spec();
     let cell = || drop(launcher.run(&spec, Streams::default()).expect("cells run here"));

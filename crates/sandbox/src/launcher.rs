@@ -28,15 +28,14 @@ const HOST_ID_BASE: u32 = 0x7000_0000;
 pub(crate) struct Process {
     socket: Option<OwnedFd>,
     pid: Pid,
-    ahead: Ahead,
 }
 
 impl Process {
     /// Forks the launcher. The caller has checked that it is single-threaded.
-    pub(crate) fn start(ahead: Ahead) -> io::Result<Process> {
+    pub(crate) fn start(ahead: usize) -> io::Result<Process> {
         let (ours, theirs) = socket::pair()?;
         match process::fork()? {
-            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid, ahead }),
+            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
             Side::Child => {
                 let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs, ahead)));
                 process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
@@ -46,11 +45,11 @@ impl Process {
 }
 
 impl Process {
-    /// Hands a request over. Where it is the only one, the launcher is told, and clears up while we finish.
-    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS]) -> io::Result<()> {
+    /// Hands a request over. The launcher is told when it is the last, and clears up while we finish.
+    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS], last: bool) -> io::Result<()> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         socket::send(socket.as_fd(), b"r", fds)?;
-        if self.ahead == Ahead::Once {
+        if last {
             rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
         }
         Ok(())
@@ -64,7 +63,7 @@ impl Drop for Process {
     }
 }
 
-fn live(socket: OwnedFd, ahead: Ahead) -> io::Result<()> {
+fn live(socket: OwnedFd, ahead: usize) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
     // A terminal's Ctrl-C is for the supervisor to hear; it decides what it means.
     process::setsid()?;
@@ -91,20 +90,12 @@ struct Launcher {
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
     cells: Vec<Cell>,
-    ahead: Ahead,
+    /// So many cells are built before anybody asks for them.
+    ahead: usize,
     /// What a launcher that died has left is removed once the first run is on its way.
     swept: bool,
     /// Cells that are built, or being built, and wait for an order.
     spares: Vec<Spare>,
-}
-
-/// Cells made before anybody asks for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
-    /// One, at the start, for a process that makes one run: the launcher ends with it.
-    Once,
-    /// So many at any time.
-    Always(usize),
 }
 
 /// What can't be changed about a cell once it is made.
@@ -143,7 +134,7 @@ struct Cell {
 }
 
 impl Launcher {
-    fn new(socket: OwnedFd, ahead: Ahead) -> io::Result<Launcher> {
+    fn new(socket: OwnedFd, ahead: usize) -> io::Result<Launcher> {
         let base = Base::find();
         let landlock = host::landlock_abi();
         let ids = host::Ids::find();
@@ -165,9 +156,6 @@ impl Launcher {
     }
 
     fn serve(&mut self) -> io::Result<()> {
-        if self.ahead == Ahead::Once {
-            self.make_spare();
-        }
         while self.socket.is_some() || !self.cells.is_empty() {
             let (request, dead, asked) = self.wait()?;
             if dead {
@@ -194,7 +182,7 @@ impl Launcher {
 
     /// Fewer cells are ahead than were asked for.
     fn is_short(&self) -> bool {
-        matches!(self.ahead, Ahead::Always(n) if self.spares.len() < n && self.socket.is_some())
+        self.spares.len() < self.ahead && self.socket.is_some()
     }
 
     /// Built while nobody waits for it. That it can't be is said to the first who asks for a cell.
@@ -202,7 +190,7 @@ impl Launcher {
         let shape = Shape::usual();
         match self.make_cell(shape) {
             Ok(cell) => self.spares.push(Spare { cell, shape }),
-            Err(_) => self.ahead = Ahead::Once,
+            Err(_) => self.ahead = 0,
         }
     }
 
@@ -405,7 +393,7 @@ impl Launcher {
         if let Some(at) = self.spares.iter().position(|spare| spare.cell.pid == pid) {
             // It could not be built: no more ahead, then. Who asks for a cell gets the reason.
             self.spares.remove(at).cell.group.remove();
-            self.ahead = Ahead::Once;
+            self.ahead = 0;
         }
         let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else {
             return;

@@ -43,7 +43,6 @@ mod witness;
 
 pub use error::SandboxError;
 pub use filter::never_honest;
-pub use launcher::Ahead;
 pub use probe::{Primitive, probe};
 pub use report::*;
 pub use scratch::{Found, Scratch};
@@ -62,9 +61,9 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// Forks the launcher process. Refuses when there are threads already: a fork of a process with threads copies
+    /// Forks the launcher process, which keeps `ahead` cells built before they are asked for. Refuses when there are threads already: a fork of a process with threads copies
     /// locks that nobody will ever release.
-    pub fn start(ahead: Ahead) -> Result<Launcher, SandboxError> {
+    pub fn start(ahead: usize) -> Result<Launcher, SandboxError> {
         let threads = std::fs::read_dir("/proc/self/task").map_err(SandboxError::Start)?.count();
         if threads > 1 {
             return Err(SandboxError::Threads { threads });
@@ -74,6 +73,11 @@ impl Launcher {
 
     /// Runs one program to its end. May be called from any number of threads at once.
     pub fn run(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-        supervise::run(&self.process, spec, streams)
+        supervise::run(&self.process, spec, streams, false)
+    }
+
+    /// The last run of this launcher, which then refuses others: it clears up beside the caller's own work.
+    pub fn run_last(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
+        supervise::run(&self.process, spec, streams, true)
     }
 }

@@ -22,6 +22,8 @@ pub struct Spec {
     pub links: Vec<(PathBuf, PathBuf)>,
     /// Files made inside the cell, read-only for the program.
     pub files: Vec<File>,
+    /// Read-only places of the cell that tools try to write, out of habit, and do without: no violation.
+    pub quiet: Vec<PathBuf>,
     pub limits: Limits,
     pub network: Network,
     pub on_violation: OnViolation,

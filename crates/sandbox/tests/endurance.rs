@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hotcell_sandbox::{Ahead, End, Launcher, Limits, Network, OnViolation, Report, SandboxError, Spec, Streams, Tree};
+use hotcell_sandbox::{End, Launcher, Limits, Network, OnViolation, Report, SandboxError, Spec, Streams, Tree};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const CROWD: usize = 300;
@@ -26,7 +26,7 @@ fn main() {
     };
     let mounts = mounts();
     let open_files = raise_open_files();
-    let launcher = Launcher::start(Ahead::Always(AHEAD)).expect("there is no thread yet");
+    let launcher = Launcher::start(AHEAD).expect("there is no thread yet");
     let pid = launcher_pid();
 
     a_run_in_a_row_leaves_nothing(&launcher, pid, runs);
@@ -49,6 +49,7 @@ fn spec(command: &str) -> Spec {
         trees: vec![],
         links: vec![],
         files: vec![],
+        quiet: vec![],
         limits: Limits {
             wall: Duration::from_secs(900),
             grace: Duration::from_millis(500),
@@ -196,7 +197,7 @@ fn held_without_groups() -> bool {
 fn a_launcher_among_threads_is_refused() {
     let (mut wait, end) = std::io::pipe().expect("a pipe can be made");
     let thread = std::thread::spawn(move || wait.read(&mut [0]));
-    match Launcher::start(Ahead::Once) {
+    match Launcher::start(1) {
         Err(SandboxError::Threads { threads }) => assert!(threads >= 2),
         Err(other) => panic!("refused for another reason: {other}"),
         Ok(_) => panic!("a launcher was started among threads"),

@@ -136,7 +136,10 @@ fn limits_that_are_small_are_not_absurd() {
 fn sources_that_cannot_be_read() {
     let run = |file: &str| run_file(file).run();
     one_sentence(&run("/nonexistent/main.py"), &["/nonexistent/main.py", "No such file"]);
-    one_sentence(&run("input.d.py"), &["input.d.py", "is a directory"]);
+    one_sentence(&run("input.d.py"), &["input.d.py", "does not say its language"]);
+    one_sentence(&run_file("input.d.py").flag("--lang", "python").run(), &["input.d.py", "main.py"]);
+    one_sentence(&run_file("input.d.py").flag("--entry", "nothing.py").run(), &["nothing.py", "input.d.py"]);
+    one_sentence(&run_file("input.d.py").flag("--entry", "../main.py").run(), &["../main.py", "leads out"]);
     one_sentence(&run("input.txt"), &["input.txt", "--lang"]);
     one_sentence(&run("input"), &["input", "--lang"]);
     one_sentence(&run_file("main.py").flag("--lang", "cobol").run(), &["cobol", "python"]);
@@ -174,9 +177,9 @@ fn environments_that_are_none() {
 }
 
 #[test]
-fn bytes_that_are_no_source_are_pythons_to_refuse() {
-    let ran = run_words(&["-"]).stdin(b"\xff\xfe\x00").run();
-    ran.exits(1);
+fn bytes_that_are_no_source() {
+    let ran = run_words(&["-"]).stdin(b"x = 1\n\xff\xfe\x00").run();
+    one_sentence(&ran, &["not UTF-8", "byte 6"]);
     // Not every version of Python minds this one.
     let ran = run_words(&["-"]).stdin(b"print(1)\0").run();
     assert!(ran.classes().is_empty() && ran.code <= 1, "{}", ran.outcome);

@@ -351,7 +351,7 @@ fn the_doctor_finds_this_host_well() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let text = doctor(&[]);
-    let names = ["kernel", "user namespaces", "seccomp", "landlock", "cgroup", "python", "cell"];
+    let names = ["kernel", "user namespaces", "seccomp", "landlock", "cgroup", "languages", "cell"];
     assert!(names.iter().all(|name| text.contains(name)), "{text}");
     assert!(text.ends_with("cells run here\n") && !text.contains('\x1b'), "{text}");
     let json: Value = serde_json::from_str(&doctor(&["--output", "json"])).expect("JSON");

@@ -97,9 +97,13 @@ fn faults_are_signals() {
 #[test]
 fn a_syntax_error_in_python_is_told_by_python() {
     let ran = python("def broken(:\n    pass\n").run();
-    ran.exits(1);
+    assert_eq!((ran.class(), ran.code), ("SyntaxError", 1), "{}", ran.outcome);
+    assert_eq!((&ran.outcome["retry_class"], &ran.outcome["status"]), (&"syntax".into(), &"fail".into()));
     let stderr = ran.outcome["stderr"].as_str().expect("text");
     assert!(stderr.contains("SyntaxError") && stderr.contains("main.py"), "{stderr}");
+    // One who only says so is not believed.
+    let ran = python("import sys; print('SyntaxError: invalid syntax', file=sys.stderr); sys.exit(1)").run();
+    ran.exits(1);
     let ran = python("def f(): raise ValueError('x')\nf()").run();
     ran.exits(1);
     let stderr = ran.outcome["stderr"].as_str().expect("text");

@@ -10,6 +10,7 @@ mod proxy;
 mod walk;
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 pub(crate) use proxy::Pending;
 use walk::Lost;
@@ -28,6 +29,8 @@ pub(crate) struct Witness {
     /// Device and inode of its /proc.
     pub(crate) proc: (u64, u64),
     pub(crate) network: Network,
+    /// Places that are refused without a record.
+    pub(crate) quiet: Vec<PathBuf>,
     /// Written to when something begun for the program is done.
     pub(crate) wake: OwnedFd,
 }

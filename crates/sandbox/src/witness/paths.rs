@@ -141,6 +141,7 @@ impl Witness {
         (place.name == b"tty" && dir == "/dev")
             || place.name == b"__pycache__"
             || dir.split('/').any(|part| part == "__pycache__")
+            || self.quiet.iter().any(|place| std::path::Path::new(&dir).starts_with(place))
     }
 }
 

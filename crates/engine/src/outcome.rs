@@ -1,0 +1,167 @@
+//! From a Report and its verdict to the Outcome.
+
+use hotcell_contract::{
+    Layer, Outcome, OutputInfo, Phase, RuntimeConfig, SCHEMA_VERSION, Status, StreamInfo, Tier, Timings, Usage,
+    Violation, ViolationDetail,
+};
+use hotcell_sandbox::{self as sandbox, Report, Spec};
+
+use crate::judge::{self, Verdict};
+use crate::plan::Planned;
+use crate::request::Request;
+
+/// One cell of a request, as the caller sees it.
+pub(crate) fn phase(name: &str, report: &Report, verdict: &Verdict) -> Phase {
+    Phase {
+        name: name.into(),
+        status: status(verdict),
+        failure_class: verdict.class,
+        exit_code: verdict.exit_code,
+        signal: verdict.signal,
+        cached: false,
+        duration_ms: report.usage.wall.as_millis() as u64,
+        stdout: text(&report.stdout).0,
+        stderr: text(&report.stderr).0,
+        usage: usage(report),
+    }
+}
+
+/// A cell that was not needed, because what it makes was there.
+pub(crate) fn cached(name: &str) -> Phase {
+    Phase {
+        name: name.into(),
+        status: Status::Pass,
+        failure_class: None,
+        exit_code: None,
+        signal: None,
+        cached: true,
+        duration_ms: 0,
+        stdout: String::new(),
+        stderr: String::new(),
+        usage: Usage::default(),
+    }
+}
+
+fn status(verdict: &Verdict) -> Status {
+    if verdict.class.is_none() { Status::Pass } else { Status::Fail }
+}
+
+/// The Outcome of the last of the `phases`, whose report and spec these are.
+pub(crate) fn outcome(
+    request: &Request,
+    planned: &Planned,
+    spec: &Spec,
+    report: &Report,
+    verdict: Verdict,
+    phases: Vec<Phase>,
+) -> Outcome {
+    let (stdout, stdout_info) = text(&report.stdout);
+    let (stderr, stderr_info) = text(&report.stderr);
+    let layers = |layers: &[sandbox::Applied]| {
+        layers.iter().map(|l| Layer { layer: l.layer.clone(), mechanism: l.mechanism.clone() }).collect()
+    };
+    Outcome {
+        schema_version: SCHEMA_VERSION.into(),
+        request_id: request.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
+        attempt: 1,
+        mode: request.mode,
+        status: status(&verdict),
+        tier: Tier::L0,
+        failure_class: verdict.class,
+        terminal_event: verdict.terminal,
+        exit_code: verdict.exit_code,
+        signal: verdict.signal,
+        duration_ms: report.usage.wall.as_millis() as u64,
+        output: OutputInfo {
+            truncated: stdout_info.dropped + stderr_info.dropped > 0,
+            stdout: stdout_info,
+            stderr: stderr_info,
+        },
+        stdout,
+        stderr,
+        artifacts: vec![],
+        skipped_checks: vec![],
+        created_at: String::new(),
+        usage: usage(report),
+        violations: report.violations.iter().map(violation).collect(),
+        violations_dropped: report.violations_dropped,
+        retry_class: judge::retry(verdict.class),
+        evidence: verdict.evidence,
+        message: verdict.message,
+        enforced: layers(&report.enforced),
+        degraded: layers(&report.degraded),
+        runtime_config: RuntimeConfig {
+            backend: "native".into(),
+            argv: spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            language: planned.language.as_ref().map(|plan| plan.language.clone()),
+            toolchain: planned.language.as_ref().map(|plan| plan.toolchain()),
+            network_policy: request.network,
+            on_violation: request.on_violation,
+            limits: request.limits.clone(),
+        },
+        phases,
+        timings: timings(report),
+    }
+}
+
+fn text(output: &sandbox::Output) -> (String, StreamInfo) {
+    let dropped = output.dropped();
+    let info = StreamInfo { bytes: output.total, kept: output.total - dropped, dropped };
+    let text = if dropped == 0 {
+        String::from_utf8_lossy(&[&output.head[..], &output.tail[..]].concat()).into_owned()
+    } else {
+        let (head, tail) = (String::from_utf8_lossy(&output.head), String::from_utf8_lossy(&output.tail));
+        format!("{head}\n[... {dropped} bytes dropped ...]\n{tail}")
+    };
+    (text, info)
+}
+
+fn usage(report: &Report) -> Usage {
+    let used = &report.usage;
+    let (user, system) = (used.cpu_user.as_millis() as u64, used.cpu_system.as_millis() as u64);
+    Usage {
+        wall_ms: used.wall.as_millis() as u64,
+        cpu_ms: (used.cpu_user + used.cpu_system).as_millis() as u64,
+        cpu_user_ms: user,
+        cpu_system_ms: system,
+        memory_peak_bytes: used.memory_peak,
+        processes_peak: used.processes_peak,
+        output_bytes: report.stdout.total + report.stderr.total,
+        scratch_bytes: used.scratch,
+        read_bytes: used.read_bytes,
+        write_bytes: used.write_bytes,
+    }
+}
+
+fn violation(from: &sandbox::Violation) -> Violation {
+    let d = &from.detail;
+    Violation {
+        class: judge::class(from.kind),
+        at_ms: from.at.as_millis() as u64,
+        detail: ViolationDetail {
+            syscall: d.syscall.clone(),
+            path: d.path.clone(),
+            address: d.address.clone(),
+            limit: d.limit,
+            observed: d.observed,
+            pid: d.pid,
+            note: d.note.clone(),
+        },
+        evidence: from.evidence.to_owned(),
+    }
+}
+
+fn timings(report: &Report) -> Timings {
+    let us = |time: std::time::Duration| time.as_micros() as u64;
+    let t = &report.timings;
+    Timings {
+        admit: 0,
+        cgroup: us(t.cgroup),
+        clone: us(t.clone),
+        mounts: us(t.mounts),
+        exec: us(t.exec),
+        run: us(t.run),
+        collect: us(t.collect),
+        record: 0,
+    }
+}
