@@ -21,6 +21,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run a command in a cell
     Exec(ExecArgs),
+    /// Check sources and their tests in cells, and say what they are worth
+    Verify(VerifyArgs),
     /// Show which languages this host can run
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
@@ -70,6 +72,39 @@ pub(crate) struct RunArgs {
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub(crate) struct VerifyArgs {
+    /// A source file, or a directory of them
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// A file of tests beside a source file; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tests: Vec<PathBuf>,
+    /// The language, where the names do not say it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) lang: Option<String>,
+    /// A command for tier L2, in a cell like the others
+    #[arg(long, value_name = "CMD")]
+    pub(crate) l2: Option<String>,
+    /// Run the tests so often, to find those that pass only sometimes
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) repeat: u32,
+    /// The tests were generated with the code: passing them gives AI_TESTS_ONLY
+    #[arg(long)]
+    pub(crate) generated_tests: bool,
+    /// A command that gets the result on its standard input and may change the sources; up to 3 attempts
+    #[arg(long, value_name = "CMD")]
+    pub(crate) repair: Option<String>,
+    /// Time for all checks of all attempts together
+    #[arg(long, value_name = "TIME", default_value = "180s", value_parser = parse_duration)]
+    pub(crate) budget: Duration,
+    /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) languages: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) cell: CellArgs,
 }
 
 #[derive(Args)]

@@ -7,6 +7,7 @@ mod languages;
 mod progress;
 mod run;
 mod show;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -16,8 +17,9 @@ use hotcell_engine::Launcher;
 fn main() -> ExitCode {
     // Before anything else: the launcher builds a cell while the command line is being read.
     let words = args::words();
-    let makes_cells =
-        words.get(1).is_some_and(|verb| ["run", "exec", "doctor", "languages"].iter().any(|known| verb == known));
+    let makes_cells = words
+        .get(1)
+        .is_some_and(|verb| ["run", "exec", "doctor", "languages", "verify"].iter().any(|known| verb == known));
     if makes_cells {
         hotcell_engine::raise_open_files();
     }
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         (args::Command::Exec(args), Some(launcher)) => run::exec(args, &launcher),
         (args::Command::Run(args), Some(launcher)) => run::run(args, &launcher),
         (args::Command::Doctor(args), Some(launcher)) => doctor::doctor(&args, &launcher),
+        (args::Command::Verify(args), Some(launcher)) => verify::verify(args, &launcher),
         (args::Command::Languages(args), Some(launcher)) => languages::show(&args, &launcher),
         (args::Command::Schema, _) => show::schema(),
         // Every other verb has been seen at the top.

@@ -27,10 +27,10 @@ pub(crate) fn exec(args: ExecArgs, launcher: &Launcher) -> anyhow::Result<ExitCo
 
 /// What only compilers need.
 #[derive(Default)]
-struct Compile {
-    timeout: Option<Duration>,
-    memory: Option<u64>,
-    cache: Option<PathBuf>,
+pub(crate) struct Compile {
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) memory: Option<u64>,
+    pub(crate) cache: Option<PathBuf>,
 }
 
 pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
@@ -73,7 +73,7 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
 }
 
 /// Where what was compiled is kept, if anywhere.
-fn cache_dir() -> Option<PathBuf> {
+pub(crate) fn cache_dir() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let own =
         || Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("hotcell/build"));
@@ -81,7 +81,7 @@ fn cache_dir() -> Option<PathBuf> {
 }
 
 /// A source by itself. Every toolchain here reads UTF-8 and some silently make something else of other bytes.
-fn given(language: &Language, file: Option<&Path>, bytes: Vec<u8>) -> anyhow::Result<Source> {
+pub(crate) fn given(language: &Language, file: Option<&Path>, bytes: Vec<u8>) -> anyhow::Result<Source> {
     if let Err(e) = std::str::from_utf8(&bytes) {
         let name = file.map_or("the source".into(), |file| format!("`{}`", file.display()));
         bail!("{name} is not UTF-8 at byte {}: convert it first", e.valid_up_to());
@@ -90,7 +90,7 @@ fn given(language: &Language, file: Option<&Path>, bytes: Vec<u8>) -> anyhow::Re
         Some(name) => name.to_string_lossy().into_owned(),
         None => language.name_for(&bytes),
     };
-    Ok(Source::Given { name, bytes })
+    Ok(Source::Given { files: vec![(name, bytes)] })
 }
 
 /// Where a file is in the directory that the cell will see.
@@ -102,7 +102,7 @@ fn inside(file: &Path, dir: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn language<'a>(
+pub(crate) fn language<'a>(
     catalogue: &'a Catalogue,
     asked: Option<&str>,
     file: Option<&Path>,
@@ -123,7 +123,7 @@ fn language<'a>(
     }
 }
 
-fn read_source(file: &Path) -> anyhow::Result<Vec<u8>> {
+pub(crate) fn read_source(file: &Path) -> anyhow::Result<Vec<u8>> {
     let what = || format!("cannot read `{}`", file.display());
     let open = File::open(file).with_context(what)?;
     let meta = open.metadata().with_context(what)?;
@@ -200,7 +200,7 @@ fn cell(
 }
 
 /// Whether it could be written, without doing so: a run that is refused leaves an older result as it is.
-fn can_write(path: &Path) -> anyhow::Result<()> {
+pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.exists() {
         std::fs::OpenOptions::new().write(true).open(path)?;
@@ -225,14 +225,14 @@ fn must_be_new(dir: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {
+pub(crate) fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {
     let mut text = serde_json::to_vec_pretty(outcome)?;
     text.push(b'\n');
     to.write_all(&text)?;
     Ok(to.flush()?)
 }
 
-fn request(args: &CellArgs, program: Program, compile: Compile) -> anyhow::Result<Request> {
+pub(crate) fn request(args: &CellArgs, program: Program, compile: Compile) -> anyhow::Result<Request> {
     let usual = compile_limits();
     Ok(Request {
         request_id: args.request_id.clone(),

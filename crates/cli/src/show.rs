@@ -82,7 +82,7 @@ fn reason(outcome: &Outcome) -> Option<String> {
 }
 
 /// What a program chose must not steer the terminal, nor look like a line of ours.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 

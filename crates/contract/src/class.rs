@@ -82,7 +82,7 @@ pub enum Status {
 }
 
 /// The highest tier that was executed and passed its gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Tier {
     /// Parses, lints, type-checks; a plain run.
     L0,

@@ -158,8 +158,10 @@ pub struct Limits {
 
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
-    /// `compile` or `run`
+    /// `compile` or `run`; of a verification, the name of the check.
     pub name: String,
+    /// What the check belongs to; null for a plain run.
+    pub tier: Option<Tier>,
     pub status: Status,
     pub failure_class: Option<FailureClass>,
     pub exit_code: Option<i32>,
@@ -170,6 +172,18 @@ pub struct Phase {
     pub stdout: String,
     pub stderr: String,
     pub usage: Usage,
+    /// What a test runner said of its tests; null where none ran.
+    pub tests: Option<Tests>,
+}
+
+/// A test runner's own word: no verdict is taken from it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Tests {
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+    /// Names, at most 100.
+    pub failing: Vec<String>,
 }
 
 /// Microseconds by stage. `exec` is all of the way from the request to the program's first instruction; `cgroup`,

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use hotcell_contract::{Artifact, SkippedCheck};
+use hotcell_languages::matches;
 use hotcell_sandbox::Scratch;
 use sha2::{Digest, Sha256};
 
@@ -71,61 +72,4 @@ fn copy(mut from: File, to: &Path) -> io::Result<(u64, String)> {
         total += n as u64;
     }
     Ok((total, hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
-}
-
-/// `*` and `?` stay inside one name, `**` goes through any number of directories.
-fn matches(glob: &str, path: &Path) -> bool {
-    let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
-    let names: Vec<&str> = names.iter().map(|name| name.as_ref()).collect();
-    let parts: Vec<&str> = glob.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    // Reachable positions, so that no glob takes more than its length times the path's.
-    let mut at: Vec<bool> = std::iter::once(true).chain(names.iter().map(|_| false)).collect();
-    for part in parts {
-        at = if part == "**" {
-            at.iter()
-                .scan(false, |seen, here| {
-                    *seen |= here;
-                    Some(*seen)
-                })
-                .collect()
-        } else {
-            let step = |n: usize| n > 0 && at[n - 1] && matches_name(part.as_bytes(), names[n - 1].as_bytes());
-            (0..at.len()).map(step).collect()
-        };
-    }
-    at.last().copied().unwrap_or(false)
-}
-
-fn matches_name(glob: &[u8], name: &[u8]) -> bool {
-    let mut at: Vec<bool> = std::iter::once(true).chain(name.iter().map(|_| false)).collect();
-    for letter in glob {
-        at = match letter {
-            b'*' => at
-                .iter()
-                .scan(false, |seen, here| {
-                    *seen |= here;
-                    Some(*seen)
-                })
-                .collect(),
-            b'?' => (0..at.len()).map(|n| n > 0 && at[n - 1]).collect(),
-            _ => (0..at.len()).map(|n| n > 0 && at[n - 1] && name[n - 1] == *letter).collect(),
-        };
-    }
-    at.last().copied().unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn globs_match_as_shells_do() {
-        let yes = [("*.txt", "a.txt"), ("out/*", "out/a"), ("**/*.json", "a/b/c.json"), ("**", "a/b"), ("a?c", "abc")];
-        let no =
-            [("*.txt", "d/a.txt"), ("out/*", "out/a/b"), ("*.json", "a.jso"), ("a?c", "ac"), ("", "a"), ("a", "a/b")];
-        assert!(yes.iter().all(|(glob, path)| matches(glob, Path::new(path))));
-        assert!(!no.iter().any(|(glob, path)| matches(glob, Path::new(path))));
-        assert!(matches("**/*.json", Path::new("c.json")));
-        assert!(!matches(&"*a".repeat(2000), Path::new(&"a".repeat(1999))));
-    }
 }

@@ -9,7 +9,7 @@ use hotcell_sandbox::{End, Launcher, Report, SandboxError, Signals, Spec, Stream
 use crate::build::{Built, build};
 use crate::collect::collect;
 use crate::judge::{Verdict, judge};
-use crate::outcome::{outcome, phase};
+use crate::outcome::{Toolchain, outcome, phase};
 use crate::plan::{PlanError, plan};
 use crate::request::Request;
 
@@ -55,6 +55,8 @@ pub enum ExecuteError {
     /// The run is over; the caller has not got all of what it said.
     #[error("cannot write to {stream}: {error}")]
     Forward { stream: &'static str, error: String },
+    #[error("nothing of `{what}` could be checked: {why}")]
+    NothingToCheck { what: String, why: String },
 }
 
 /// Runs one request to its end. A misbehaving program is an Outcome, never an error.
@@ -63,13 +65,14 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     let created_at = jiff::Timestamp::now().to_string();
     let mut planned = plan(request)?;
     let admit = admitted.elapsed().as_micros() as u64;
+    let toolchain = planned.language.as_ref().map(Toolchain::of);
     let mut phases = vec![];
     match build(launcher, request, &mut planned, &call)? {
         Built::Nothing => {}
         Built::Ready(compiled) => phases.push(*compiled),
         Built::Refused(spec, report, verdict) => {
             phases.push(phase("compile", &report, &verdict));
-            let mut outcome = outcome(request, &planned, &spec, &report, verdict, phases);
+            let mut outcome = outcome(request, toolchain.as_ref(), &spec, &report, verdict, phases);
             (outcome.created_at, outcome.timings.admit) = (created_at, admit);
             return Ok(outcome);
         }
@@ -101,7 +104,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         _ => (vec![], vec![]),
     };
     phases.push(phase("run", &report, &verdict));
-    let mut outcome = outcome(request, &planned, &planned.run, &report, verdict, phases);
+    let mut outcome = outcome(request, toolchain.as_ref(), &planned.run, &report, verdict, phases);
     (outcome.created_at, outcome.timings.admit) = (created_at, admit);
     (outcome.artifacts, outcome.skipped_checks) = (artifacts, skipped);
     Ok(outcome)

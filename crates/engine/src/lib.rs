@@ -11,6 +11,7 @@ mod plan;
 mod product;
 mod request;
 mod survey;
+mod verify;
 
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
@@ -20,3 +21,4 @@ pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
 pub use request::{Program, Request, Source, compile_limits, default_limits};
 pub use survey::{Surveyed, survey};
+pub use verify::{Asked, Repair, Told, verify};

@@ -7,13 +7,25 @@ use hotcell_contract::{
 use hotcell_sandbox::{self as sandbox, Report, Spec};
 
 use crate::judge::{self, Verdict};
-use crate::plan::Planned;
 use crate::request::Request;
+
+/// Which language, and the program that stands for its toolchain.
+pub(crate) struct Toolchain {
+    pub(crate) language: String,
+    pub(crate) program: String,
+}
+
+impl Toolchain {
+    pub(crate) fn of(plan: &hotcell_languages::Planned) -> Toolchain {
+        Toolchain { language: plan.language.clone(), program: plan.toolchain() }
+    }
+}
 
 /// One cell of a request, as the caller sees it.
 pub(crate) fn phase(name: &str, report: &Report, verdict: &Verdict) -> Phase {
     Phase {
         name: name.into(),
+        tier: None,
         status: status(verdict),
         failure_class: verdict.class,
         exit_code: verdict.exit_code,
@@ -23,6 +35,7 @@ pub(crate) fn phase(name: &str, report: &Report, verdict: &Verdict) -> Phase {
         stdout: text(&report.stdout).0,
         stderr: text(&report.stderr).0,
         usage: usage(report),
+        tests: None,
     }
 }
 
@@ -30,6 +43,7 @@ pub(crate) fn phase(name: &str, report: &Report, verdict: &Verdict) -> Phase {
 pub(crate) fn cached(name: &str) -> Phase {
     Phase {
         name: name.into(),
+        tier: None,
         status: Status::Pass,
         failure_class: None,
         exit_code: None,
@@ -39,6 +53,7 @@ pub(crate) fn cached(name: &str) -> Phase {
         stdout: String::new(),
         stderr: String::new(),
         usage: Usage::default(),
+        tests: None,
     }
 }
 
@@ -49,7 +64,7 @@ fn status(verdict: &Verdict) -> Status {
 /// The Outcome of the last of the `phases`, whose report and spec these are.
 pub(crate) fn outcome(
     request: &Request,
-    planned: &Planned,
+    language: Option<&Toolchain>,
     spec: &Spec,
     report: &Report,
     verdict: Verdict,
@@ -93,8 +108,8 @@ pub(crate) fn outcome(
         runtime_config: RuntimeConfig {
             backend: "native".into(),
             argv: spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-            language: planned.language.as_ref().map(|plan| plan.language.clone()),
-            toolchain: planned.language.as_ref().map(|plan| plan.toolchain()),
+            language: language.map(|toolchain| toolchain.language.clone()),
+            toolchain: language.map(|toolchain| toolchain.program.clone()),
             network_policy: request.network,
             on_violation: request.on_violation,
             limits: request.limits.clone(),
@@ -116,7 +131,7 @@ fn text(output: &sandbox::Output) -> (String, StreamInfo) {
     (text, info)
 }
 
-fn usage(report: &Report) -> Usage {
+pub(crate) fn usage(report: &Report) -> Usage {
     let used = &report.usage;
     let (user, system) = (used.cpu_user.as_millis() as u64, used.cpu_system.as_millis() as u64);
     Usage {

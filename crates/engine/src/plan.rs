@@ -75,10 +75,7 @@ pub(crate) struct Planned {
 }
 
 pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
-    let mut run = base(request)?;
-    if let Some(dir) = &request.input {
-        run.trees.push(Tree { host: readable_directory(dir)?, cell: "/src".into() });
-    }
+    let mut run = with_input(request)?;
     match &request.program {
         Program::Command(argv) => {
             run.argv = argv.clone();
@@ -91,6 +88,37 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
             program(request, run, plan, args)
         }
     }
+}
+
+fn with_input(request: &Request) -> Result<Spec, PlanError> {
+    let mut spec = base(request)?;
+    if let Some(dir) = &request.input {
+        spec.trees.push(Tree { host: readable_directory(dir)?, cell: "/src".into() });
+    }
+    Ok(spec)
+}
+
+/// The sources in a cell, for whatever is asked of them, and where they are.
+pub(crate) fn plan_sources(request: &Request, source: &Source) -> Result<(Spec, Sources), PlanError> {
+    let mut spec = with_input(request)?;
+    let sources = sources(request, source, &mut spec)?;
+    Ok((spec, sources))
+}
+
+/// A step of a check in such a cell.
+pub(crate) fn check_spec(
+    cell: &Spec,
+    step: Ready,
+    tools: &languages::Tools,
+    asked: &Limits,
+) -> Result<Spec, PlanError> {
+    let mut spec = Spec { limits: limits(asked)?, ..cell.clone() };
+    let known: Vec<PathBuf> = spec.trees.iter().map(|tree| tree.cell.clone()).collect();
+    let trees = tools.iter().flat_map(|(_, found)| &found.trees).filter(|tree| !known.contains(tree));
+    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
+    fill(&mut spec, step, tools);
+    checked(&spec)?;
+    Ok(spec)
 }
 
 /// A tool that tells its version.
@@ -135,10 +163,12 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
 fn sources(request: &Request, source: &Source, spec: &mut Spec) -> Result<Sources, PlanError> {
     match (source, &request.input) {
         (Source::Given { .. }, Some(_)) => Err(PlanError::SourceAndInput),
-        (Source::Given { name, bytes }, None) => {
-            let path = Path::new("/src").join(name);
-            spec.files.push(sandbox::File { path, mode: 0o644, bytes: bytes.clone() });
-            Ok(Sources::File(name.clone()))
+        (Source::Given { files }, None) => {
+            for (name, bytes) in files {
+                let path = Path::new("/src").join(name);
+                spec.files.push(sandbox::File { path, mode: 0o644, bytes: bytes.clone() });
+            }
+            Ok(Sources::Files(files.iter().map(|(name, _)| name.clone()).collect()))
         }
         (Source::InInput { entry }, None) => Err(PlanError::NoInput(entry.clone().unwrap_or_default())),
         (Source::InInput { entry }, Some(dir)) => {
@@ -172,7 +202,7 @@ fn program(
         spec.network = Network::None;
         spec.on_violation = sandbox::OnViolation::Fail;
         spec.env = environment(&[("HOME".into(), "/tmp".into())]).ok()?;
-        fill(&mut spec, step.take()?, &plan);
+        fill(&mut spec, step.take()?, &plan.tools);
         Some(spec)
     });
     let with = |spec: Option<Spec>, asked: &Limits| -> Result<Option<Spec>, PlanError> {
@@ -181,7 +211,7 @@ fn program(
     let mut step = plan.run.clone();
     step.put("{args}", args);
     let asked = run.env.clone();
-    fill(&mut run, step, &plan);
+    fill(&mut run, step, &plan.tools);
     // The caller's own word comes last.
     for (key, value) in request.env.iter().filter(|pair| asked.contains(pair)) {
         run.env.retain(|(known, _)| known != key);
@@ -201,7 +231,7 @@ fn program(
 }
 
 /// The words of a step, its variables and its tools.
-fn fill(spec: &mut Spec, step: Ready, plan: &languages::Planned) {
+fn fill(spec: &mut Spec, step: Ready, tools: &languages::Tools) {
     spec.argv = step.argv;
     if let Some(cwd) = step.cwd {
         spec.cwd = cwd;
@@ -210,8 +240,7 @@ fn fill(spec: &mut Spec, step: Ready, plan: &languages::Planned) {
         spec.env.retain(|(known, _)| known != key);
         spec.env.push((key.into(), value));
     };
-    let elsewhere =
-        plan.tools.iter().filter_map(|(_, found)| found.binary.parent()).filter(|dir| !dir.starts_with("/usr"));
+    let elsewhere = tools.iter().filter_map(|(_, found)| found.binary.parent()).filter(|dir| !dir.starts_with("/usr"));
     let mut path: Vec<OsString> = elsewhere.map(|dir| dir.as_os_str().to_owned()).collect();
     path.dedup();
     path.push(ENVIRONMENT[0].1.into());

@@ -36,8 +36,8 @@ pub enum Program {
 
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// Written into the cell.
-    Given { name: String, bytes: Vec<u8> },
+    /// Written into the cell: names and contents. The program begins with the first.
+    Given { files: Vec<(String, Vec<u8>)> },
     /// The input directory, and the file in it, relative, with which the program begins.
     InInput { entry: Option<PathBuf> },
 }

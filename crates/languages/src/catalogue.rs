@@ -32,6 +32,59 @@ pub struct Language {
     /// In order: the first whose marker is there and whose tools are found.
     #[serde(rename = "way")]
     pub ways: Vec<Way>,
+    #[serde(default, rename = "check")]
+    pub checks: Vec<Check>,
+}
+
+/// Something that can be asked of sources.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    pub name: String,
+    /// `L0` or `L1`
+    pub tier: String,
+    /// The failure class of a check that says no: `CompileError` for L0 and `TestFailure` for L1, where it is absent.
+    pub class: Option<String>,
+    pub group: Option<String>,
+    /// A file without which it does not concern the sources.
+    pub marker: Option<String>,
+    /// It concerns only sources without any of the markers.
+    #[serde(default)]
+    pub unmarked: bool,
+    /// One of these must be there.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// A source must have this in it.
+    pub contains: Option<String>,
+    pub tools: Vec<String>,
+    pub probe: Option<Vec<String>>,
+    pub argv: Vec<String>,
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    pub cwd: Option<String>,
+    /// The exit status that says: no tests.
+    pub empty: Option<i32>,
+    pub results: Option<Results>,
+}
+
+/// Where a test runner says what became of each test.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Results {
+    pub format: ResultsFormat,
+    /// Below the working directory; absent: its output.
+    pub file: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultsFormat {
+    Junit,
+    Junit4,
+    Unittest,
+    Go,
+    Tap,
+    Cargo,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -156,12 +209,19 @@ impl Catalogue {
         self.languages.iter().find(|l| l.extensions.iter().any(|known| known == extension))
     }
 
-    /// The language of a directory: by the marker of a way, then by a file with which programs of a language begin.
+    /// The language of a directory: by the marker of a way, then by a file with which programs of a language begin, then
+    /// by the names of all its files, where they are of one language.
     pub fn of_directory(&self, dir: &Path) -> Option<&Language> {
         let has = |name: &str| dir.join(name).is_file();
         let marked = |l: &&Language| l.ways.iter().filter_map(|way| way.marker.as_deref()).any(has);
         let begun = |l: &&Language| l.entries.iter().any(|entry| has(entry));
-        self.languages.iter().find(marked).or_else(|| self.languages.iter().find(begun))
+        let only = || {
+            let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+            let mut found = files.filter_map(|file| self.by_extension(&file.path()));
+            let first = found.next()?;
+            found.all(|other| other.name == first.name).then_some(first)
+        };
+        self.languages.iter().find(marked).or_else(|| self.languages.iter().find(begun)).or_else(only)
     }
 
     pub fn names(&self) -> Vec<&str> {
@@ -214,6 +274,14 @@ fn parse(path: &Path, text: &str) -> Result<Language, CatalogueError> {
         }
         if way.run.argv.is_empty() {
             return Err(wrong("a way has an empty run.argv".into()));
+        }
+    }
+    for check in &language.checks {
+        if let Some(unknown) = check.tools.iter().find(|tool| !language.tools.contains_key(*tool)) {
+            return Err(wrong(format!("a check needs the tool `{unknown}`, which has no [tools.{unknown}]")));
+        }
+        if !matches!(check.tier.as_str(), "L0" | "L1") {
+            return Err(wrong(format!("the check `{}` has the tier `{}`: L0 or L1", check.name, check.tier)));
         }
     }
     for pattern in language.names.iter().filter_map(|rule| rule.pattern.as_deref()) {

@@ -7,11 +7,15 @@
 //! Nothing is started here. What a step says is carried out in cells, by somebody else.
 
 mod catalogue;
+mod check;
 mod find;
+mod glob;
 mod plan;
 mod sources;
 
-pub use catalogue::{Catalogue, CatalogueError, Language, Prepare, Step, Tool, Way};
+pub use catalogue::{Catalogue, CatalogueError, Check, Language, Prepare, Results, ResultsFormat, Step, Tool, Way};
+pub use check::{PlannedCheck, ReadyCheck, checks};
 pub use find::{Found, Host};
+pub use glob::matches;
 pub use plan::{PlanError, Planned, Preparation, Ready, Tools, plan, tools};
 pub use sources::{MAX_SOURCES, Sources};

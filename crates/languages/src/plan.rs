@@ -75,7 +75,7 @@ impl Planned {
 /// `memory` is the limit of the run, for runtimes that must be told.
 pub fn plan(language: &Language, sources: &Sources, memory: u64, host: &Host) -> Result<Planned, PlanError> {
     let (way, tools) = way(language, sources, host)?;
-    let entry = entry(language, way, sources)?;
+    let entry = entry_of(language, Some(way), sources)?;
     let words = Words { language, sources, entry: &entry, tools: &tools, memory };
     let mut trees: Vec<PathBuf> = tools.iter().flat_map(|(_, found)| found.trees.clone()).collect();
     trees.sort();
@@ -110,16 +110,12 @@ pub fn plan(language: &Language, sources: &Sources, memory: u64, host: &Host) ->
 
 /// The tools with which a single file of this language would be run.
 pub fn tools(language: &Language, host: &Host) -> Result<Tools, PlanError> {
-    way(language, &Sources::File(String::new()), host).map(|(_, tools)| tools)
+    way(language, &Sources::Files(vec![]), host).map(|(_, tools)| tools)
 }
 
 /// The first way that fits the sources and has its tools; else what the first fitting one lacks.
 fn way<'a>(language: &'a Language, sources: &Sources, host: &Host) -> Result<(&'a Way, Tools), PlanError> {
-    let fits = |way: &&Way| match (&way.marker, sources) {
-        (None, _) => true,
-        (Some(marker), Sources::Directory { host, .. }) => host.join(marker).is_file(),
-        (Some(_), Sources::File(_)) => false,
-    };
+    let fits = |way: &&Way| way.marker.as_ref().is_none_or(|marker| sources.has(marker));
     let mut lacking = None;
     for way in language.ways.iter().filter(fits) {
         let mut tools = vec![];
@@ -152,9 +148,9 @@ fn way<'a>(language: &'a Language, sources: &Sources, host: &Host) -> Result<(&'
 }
 
 /// Relative to /src.
-fn entry(language: &Language, way: &Way, sources: &Sources) -> Result<PathBuf, PlanError> {
+pub(crate) fn entry_of(language: &Language, way: Option<&Way>, sources: &Sources) -> Result<PathBuf, PlanError> {
     match sources {
-        Sources::File(name) => Ok(name.into()),
+        Sources::Files(names) => Ok(names.first().map(PathBuf::from).unwrap_or_default()),
         Sources::Directory { entry: Some(entry), .. } => Ok(entry.clone()),
         Sources::Directory { host, entry: None } => {
             let usual = language.entries.iter().find(|entry| host.join(entry).is_file());
@@ -165,11 +161,12 @@ fn entry(language: &Language, way: &Way, sources: &Sources) -> Result<PathBuf, P
             };
             let found = usual.map(PathBuf::from).or_else(only);
             found
-                .or_else(|| way.marker.as_ref().map(PathBuf::from))
+                .or_else(|| way?.marker.as_ref().map(PathBuf::from))
                 .or_else(|| {
                     // Where every source is compiled, none of them needs to be the first.
-                    let whole =
-                        way.compile.as_ref().is_some_and(|step| step.argv.iter().any(|word| word == "{sources}"));
+                    let whole = way
+                        .and_then(|way| way.compile.as_ref())
+                        .is_some_and(|step| step.argv.iter().any(|word| word == "{sources}"));
                     whole.then(PathBuf::new)
                 })
                 .ok_or_else(|| PlanError::NoEntry {
@@ -181,22 +178,22 @@ fn entry(language: &Language, way: &Way, sources: &Sources) -> Result<PathBuf, P
     }
 }
 
-struct Words<'a> {
-    language: &'a Language,
-    sources: &'a Sources,
-    entry: &'a Path,
-    tools: &'a [(String, Found)],
-    memory: u64,
+pub(crate) struct Words<'a> {
+    pub(crate) language: &'a Language,
+    pub(crate) sources: &'a Sources,
+    pub(crate) entry: &'a Path,
+    pub(crate) tools: &'a [(String, Found)],
+    pub(crate) memory: u64,
 }
 
 impl Words<'_> {
-    fn fill(&self, step: &Step) -> Result<Ready, PlanError> {
+    pub(crate) fn fill(&self, step: &Step) -> Result<Ready, PlanError> {
         let mut argv: Vec<OsString> = vec![];
         for word in &step.argv {
             let many = |everywhere| {
                 self.sources.with(&self.language.extensions, everywhere, self.entry).ok_or_else(|| match self.sources {
                     Sources::Directory { host, .. } => PlanError::TooMany(host.clone()),
-                    Sources::File(name) => PlanError::TooMany(name.into()),
+                    Sources::Files(_) => PlanError::TooMany("/src".into()),
                 })
             };
             match word.as_str() {
@@ -223,7 +220,7 @@ impl Words<'_> {
             let Some(close) = rest[open..].find('}').map(|at| open + at) else { break };
             let name = &rest[open + 1..close];
             done.push(&rest[..open]);
-            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+')) {
+            if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+' | b'.')) {
                 done.push(&rest[open..=open]);
                 rest = &rest[open + 1..];
                 continue;

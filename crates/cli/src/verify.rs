@@ -1,0 +1,155 @@
+//! `hotcell verify`: sources and their tests, tier by tier.
+
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, bail};
+use hotcell_contract::{Outcome, Phase, Status, show_duration};
+use hotcell_engine::{Asked, Language, Launcher, Program, Request, Signals, Source, Told, verify as run_checks};
+
+use crate::args::{Output, VerifyArgs};
+use crate::run::{self, Compile, can_write, read_source, write_json};
+use crate::show::{self, harmless, painted};
+use crate::{exit, languages};
+
+pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
+    let catalogue = languages::catalogue(args.languages.as_deref())?;
+    let is_dir = args.path.is_dir();
+    if args.cell.input.is_some() || args.cell.artifacts.is_some() || args.cell.stdin.is_some() {
+        bail!("--input, --artifacts and --stdin are for programs that run: name what is to be verified as PATH");
+    }
+    if is_dir && !args.tests.is_empty() {
+        bail!("--tests is for a single file: put the tests into `{}`", args.path.display());
+    }
+    let (file, dir) = if is_dir { (None, Some(args.path.as_path())) } else { (Some(args.path.as_path()), None) };
+    let language = run::language(&catalogue, args.lang.as_deref(), file, dir)?.clone();
+    if is_dir {
+        args.cell.input = Some(args.path.clone());
+    }
+    if let Some(path) = &args.cell.result {
+        can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    let request = || request(&args, &language, is_dir);
+    let first = request()?;
+    let signals = Signals::catch()?;
+    let json = args.cell.output == Output::Json;
+    let tell = |told: Told<'_>| {
+        if !json && !args.cell.quiet {
+            line(&told);
+        }
+    };
+    let asked = Asked {
+        budget: args.budget,
+        repeat: args.repeat,
+        generated_tests: args.generated_tests,
+        l2: args.l2.clone(),
+        cancel: Some(&signals),
+        tell: &tell,
+    };
+    let mut failed = None;
+    let mut repair = |outcome: &Outcome| {
+        let command = args.repair.as_deref().unwrap_or_default();
+        repaired(command, outcome).and_then(|()| request()).map_err(|e| failed = Some(e)).ok()
+    };
+    let outcome = match args.repair {
+        Some(_) => run_checks(launcher, first, &asked, Some(&mut repair)),
+        None => run_checks(launcher, first, &asked, None),
+    }?;
+    if let Some(e) = failed {
+        return Err(e);
+    }
+    if let Some(path) = &args.cell.result {
+        let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    if json {
+        write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
+    } else {
+        if outcome.status == Status::Fail {
+            let _ = write!(std::io::stderr(), "{}{}", outcome.stdout, outcome.stderr);
+        }
+        if !args.cell.quiet {
+            show::summary(&Outcome { skipped_checks: vec![], ..outcome.clone() });
+        }
+    }
+    Ok(exit::code(&outcome))
+}
+
+fn request(args: &VerifyArgs, language: &Language, is_dir: bool) -> anyhow::Result<Request> {
+    let source = if is_dir {
+        Source::InInput { entry: None }
+    } else {
+        let mut files = vec![];
+        for path in std::iter::once(&args.path).chain(&args.tests) {
+            let Source::Given { files: given } = run::given(language, Some(path), read_source(path)?)? else {
+                continue;
+            };
+            files.extend(given);
+        }
+        let mut names: Vec<&String> = files.iter().map(|(name, _)| name).collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            bail!("two files are called `{}`: give them different names", twice[0]);
+        }
+        Source::Given { files }
+    };
+    let program = Program::Source { language: Box::new(language.clone()), source, args: vec![] };
+    run::request(&args.cell, program, Compile::default())
+}
+
+/// The caller's own command, outside any cell, as the caller would have run it.
+fn repaired(command: &str, outcome: &Outcome) -> anyhow::Result<()> {
+    let what = || format!("the repair command `{command}` cannot be run");
+    let mut child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stdin(Stdio::piped())
+        .stdout(std::io::stderr())
+        .spawn()
+        .with_context(what)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // One that does not want to read it may still mend something.
+        let _ = write_json(&mut stdin, outcome);
+    }
+    let status = child.wait().with_context(what)?;
+    if !status.success() {
+        bail!("the repair command `{command}` failed with {status}: nothing more was tried");
+    }
+    Ok(())
+}
+
+fn line(told: &Told<'_>) {
+    let mut out = std::io::stdout().lock();
+    let colour = out.is_terminal();
+    let dim = |text: &str| painted(text, Style::new().dimmed(), colour);
+    let _ = match told {
+        Told::Attempt(1) | Told::Begins(_) => Ok(()),
+        Told::Attempt(number) => writeln!(out, "attempt {number}"),
+        Told::Skipped(skipped) => {
+            writeln!(out, "    {:<18} {}  {}", skipped.check, dim("skip"), dim(&harmless(&skipped.reason)))
+        }
+        Told::Ended(phase) => ended(&mut out, phase, colour),
+    };
+    let _ = out.flush();
+}
+
+fn ended(out: &mut impl Write, phase: &Phase, colour: bool) -> std::io::Result<()> {
+    let (word, style) = match phase.status {
+        Status::Pass => ("pass", AnsiColor::Green.on_default()),
+        Status::Fail => ("fail", AnsiColor::Red.on_default().bold()),
+    };
+    let tier = phase.tier.map(|tier| format!("{tier:?}")).unwrap_or_default();
+    let time = show_duration(Duration::from_millis(phase.duration_ms));
+    let counts = phase.tests.as_ref().map_or(String::new(), |tests| {
+        let skipped = if tests.skipped > 0 { format!(", {} skipped", tests.skipped) } else { String::new() };
+        format!("  {} passed, {} failed{skipped}", tests.passed, tests.failed)
+    });
+    let class = phase.failure_class.map(|class| format!("  {class:?}")).unwrap_or_default();
+    writeln!(out, "{tier:<3} {:<18} {}  {time:>7}{class}{counts}", phase.name, painted(word, style, colour))?;
+    for name in phase.tests.iter().flat_map(|tests| &tests.failing).take(10) {
+        writeln!(out, "      {}", harmless(name))?;
+    }
+    Ok(())
+}
