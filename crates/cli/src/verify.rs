@@ -97,7 +97,8 @@ fn request(args: &VerifyArgs, language: &Language, is_dir: bool) -> anyhow::Resu
         Source::Given { files }
     };
     let program = Program::Source { language: Box::new(language.clone()), source, args: vec![] };
-    run::request(&args.cell, program, Compile::default())
+    let compile = Compile { cache: run::cache_dir(), ..Compile::default() };
+    run::request(&args.cell, program, compile)
 }
 
 /// The caller's own command, outside any cell, as the caller would have run it.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hotcell_contract::{FailureClass, Phase};
 use hotcell_languages::Preparation;
-use hotcell_sandbox::{End, Launcher, Report, Spec, Streams, Tree};
+use hotcell_sandbox::{End, Launcher, Report, Signals, Spec, Streams, Tree};
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
@@ -103,22 +103,10 @@ fn prepare(
     planned: &mut Planned,
     call: &Call<'_>,
 ) -> Result<(), ExecuteError> {
-    let made = match (planned.prepare.take(), cache, &planned.language) {
-        (Some((spec, preparation)), Some(cache), Some(language)) => {
-            let key = hash([FORMAT.as_bytes(), b"prepare", language.identity().as_bytes(), &words(&spec)]);
-            let mut made = cache.directory(&key);
-            if made.is_none() {
-                call.tell(Progress::Preparing(&language.language));
-                let streams = Streams { cancel: call.cancel, ..Streams::default() };
-                let report = launcher.run(&spec, streams)?;
-                if report.end == End::Exited(0)
-                    && let Some(Ok(mut product)) = report.scratch.as_ref().map(product::take)
-                    && cache.put(&key, &mut product).is_ok()
-                {
-                    made = cache.directory(&key);
-                }
-            }
-            made.map(|host| (host, preparation))
+    let made = match (planned.prepare.take(), &planned.language) {
+        (Some((spec, preparation)), Some(language)) => {
+            let tell = || call.tell(Progress::Preparing(&language.language));
+            prepared(launcher, cache, &spec, preparation, &language.identity(), call.cancel, &tell)?
         }
         _ => None,
     };
@@ -128,7 +116,33 @@ fn prepare(
     Ok(())
 }
 
-fn use_prepared(spec: &mut Spec, made: Option<&(PathBuf, Preparation)>) {
+/// Where the host has it, made now if it was not there.
+pub(crate) fn prepared(
+    launcher: &Launcher,
+    cache: Option<&Cache>,
+    spec: &Spec,
+    preparation: Preparation,
+    identity: &str,
+    cancel: Option<&Signals>,
+    tell: &dyn Fn(),
+) -> Result<Option<(PathBuf, Preparation)>, ExecuteError> {
+    let Some(cache) = cache else { return Ok(None) };
+    let key = hash([FORMAT.as_bytes(), b"prepare", identity.as_bytes(), &words(spec)]);
+    let mut made = cache.directory(&key);
+    if made.is_none() {
+        tell();
+        let report = launcher.run(spec, Streams { cancel, ..Streams::default() })?;
+        if report.end == End::Exited(0)
+            && let Some(Ok(mut product)) = report.scratch.as_ref().map(product::take)
+            && cache.put(&key, &mut product).is_ok()
+        {
+            made = cache.directory(&key);
+        }
+    }
+    Ok(made.map(|host| (host, preparation)))
+}
+
+pub(crate) fn use_prepared(spec: &mut Spec, made: Option<&(PathBuf, Preparation)>) {
     let mut word = None;
     if let Some((host, preparation)) = made {
         spec.trees.push(Tree { host: host.clone(), cell: preparation.at.clone() });

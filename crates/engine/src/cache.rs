@@ -53,15 +53,15 @@ impl Cache {
             let bytes = if size < crate::product::LARGE as u64 { fs::read(&kept).ok()? } else { vec![] };
             product.push(File { path: path.to_owned(), mode, bytes, kept: Some(kept) });
         }
-        // Used now: the last to be thrown out.
-        let touched = OpenOptions::new().append(true).open(entry.join(MANIFEST));
-        let _ = touched.and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = touch(&entry);
         Some(product)
     }
 
-    /// The directory of a whole entry.
+    /// The directory of an entry of which it does not matter whether it is whole.
     pub(crate) fn directory(&self, key: &str) -> Option<PathBuf> {
-        self.get(key).map(|_| self.dir.join(key).join(FILES))
+        let entry = self.dir.join(key);
+        touch(&entry).ok()?;
+        Some(entry.join(FILES)).filter(|files| files.is_dir())
     }
 
     /// Keeps a product, and remembers in it where. What can't be kept is not.
@@ -132,6 +132,11 @@ impl Cache {
             let _ = fs::remove_dir_all(path);
         }
     }
+}
+
+/// Used now: the last to be thrown out.
+fn touch(entry: &Path) -> io::Result<()> {
+    OpenOptions::new().append(true).open(entry.join(MANIFEST))?.set_modified(SystemTime::now())
 }
 
 fn own_id() -> u32 {

@@ -9,7 +9,7 @@ use hotcell_contract::{Limits, NetworkPolicy, OnViolation};
 use hotcell_sandbox as sandbox;
 use sandbox::{Layer, Network, Spec, Tree};
 
-use hotcell_languages::{self as languages, Host, Ready, Sources};
+use hotcell_languages::{self as languages, Host, Ready, Sources, in_cell};
 
 use crate::request::{Program, Request, Source};
 
@@ -114,8 +114,8 @@ pub(crate) fn check_spec(
 ) -> Result<Spec, PlanError> {
     let mut spec = Spec { limits: limits(asked)?, ..cell.clone() };
     let known: Vec<PathBuf> = spec.trees.iter().map(|tree| tree.cell.clone()).collect();
-    let trees = tools.iter().flat_map(|(_, found)| &found.trees).filter(|tree| !known.contains(tree));
-    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
+    let trees = tools.iter().flat_map(|(_, found)| &found.trees).filter(|tree| !known.contains(&in_cell(tree)));
+    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: in_cell(tree) }));
     fill(&mut spec, step, tools);
     checked(&spec)?;
     Ok(spec)
@@ -125,7 +125,7 @@ pub(crate) fn check_spec(
 pub(crate) fn version_spec(request: &Request, found: &[(String, languages::Found)]) -> Result<Spec, PlanError> {
     let mut spec = plan(request)?.run;
     let trees = found.iter().flat_map(|(_, found)| &found.trees);
-    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
+    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: in_cell(tree) }));
     Ok(spec)
 }
 
@@ -194,9 +194,9 @@ fn program(
     plan: languages::Planned,
     args: &[OsString],
 ) -> Result<Planned, PlanError> {
-    run.trees.extend(plan.trees.iter().map(|tree| Tree { host: tree.clone(), cell: tree.clone() }));
-    let mut steps = [plan.compile.clone(), plan.parse.clone(), plan.prepare.as_ref().map(|p| p.step.clone())];
-    let [compile, parse, prepare] = steps.each_mut().map(|step| {
+    run.trees.extend(plan.trees.iter().map(|tree| Tree { host: tree.clone(), cell: in_cell(tree) }));
+    let mut steps = [plan.compile.clone(), plan.parse.clone()];
+    let [compile, parse] = steps.each_mut().map(|step| {
         // Ours and not the program's: no network, no variables of the caller's, no room in the program's directory.
         let mut spec = run.clone();
         spec.network = Network::None;
@@ -220,14 +220,32 @@ fn program(
     // A runtime's own threads are no processes of the program's.
     run.limits.processes += plan.threads;
     checked(&run)?;
-    let whole = Limits { wall_ms: 600_000, memory_bytes: 4 << 30, scratch_bytes: 4 << 30, ..request.compile.clone() };
     Ok(Planned {
         compile: with(compile, &request.compile)?,
         parse: with(parse, &request.compile)?,
-        prepare: with(prepare, &whole)?.zip(plan.prepare.clone()),
+        prepare: match plan.prepare.clone() {
+            Some(preparation) => Some((preparation_spec(request, &preparation, &plan.tools)?, preparation)),
+            None => None,
+        },
         run,
         language: Some(plan),
     })
+}
+
+/// A cell for what is made once and read by all: nothing of the request's is in it, neither sources nor variables.
+pub(crate) fn preparation_spec(
+    request: &Request,
+    preparation: &languages::Preparation,
+    tools: &languages::Tools,
+) -> Result<Spec, PlanError> {
+    let whole = Limits { wall_ms: 600_000, memory_bytes: 4 << 30, scratch_bytes: 4 << 30, ..request.compile.clone() };
+    let nobody = Request {
+        env: vec![("HOME".into(), "/tmp".into())],
+        network: NetworkPolicy::None,
+        on_violation: OnViolation::Fail,
+        ..request.clone()
+    };
+    check_spec(&base(&nobody)?, preparation.step.clone(), tools, &whole)
 }
 
 /// The words of a step, its variables and its tools.
@@ -241,7 +259,7 @@ fn fill(spec: &mut Spec, step: Ready, tools: &languages::Tools) {
         spec.env.push((key.into(), value));
     };
     let elsewhere = tools.iter().filter_map(|(_, found)| found.binary.parent()).filter(|dir| !dir.starts_with("/usr"));
-    let mut path: Vec<OsString> = elsewhere.map(|dir| dir.as_os_str().to_owned()).collect();
+    let mut path: Vec<OsString> = elsewhere.map(|dir| in_cell(dir).into_os_string()).collect();
     path.dedup();
     path.push(ENVIRONMENT[0].1.into());
     set("PATH", path.join(std::ffi::OsStr::new(":")));

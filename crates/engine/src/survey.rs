@@ -1,7 +1,7 @@
 //! Which languages this host can run, with their versions: asked of the tools themselves, in cells.
 
 use hotcell_contract::{Mode, NetworkPolicy, OnViolation};
-use hotcell_languages::{Catalogue, Host, Language, tools};
+use hotcell_languages::{Catalogue, Host, Language, in_cell, tools};
 use hotcell_sandbox::{Launcher, Streams};
 
 use crate::plan::version_spec;
@@ -45,9 +45,9 @@ fn look(launcher: &Launcher, language: &Language, host: &Host) -> Surveyed {
             seen.toolchain = main.binary.display().to_string();
             let mut argv: Vec<std::ffi::OsString> = vec![];
             if language.tools.get(name).is_some_and(|tool| tool.script) {
-                argv.extend(found.first().map(|(_, first)| first.binary.clone().into()));
+                argv.extend(found.first().map(|(_, first)| in_cell(&first.binary).into()));
             }
-            argv.push(main.binary.clone().into());
+            argv.push(in_cell(&main.binary).into());
             argv.extend(language.tools.get(name).into_iter().flat_map(|tool| &tool.version).map(Into::into));
             seen.version = version(launcher, argv, &found);
         }

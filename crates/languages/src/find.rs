@@ -49,6 +49,17 @@ impl Found {
     }
 }
 
+/// Places of a cell that are its own. A toolchain of the host that lies there is seen elsewhere.
+const OWN: [&str; 7] = ["/work", "/tmp", "/src", "/build", "/dev", "/proc", "/opt/host"];
+
+/// Where a cell has what the host has at `path`.
+pub fn in_cell(path: &Path) -> PathBuf {
+    match OWN.iter().any(|own| path.starts_with(own)) {
+        true => Path::new("/opt/host").join(path.strip_prefix("/").unwrap_or(path)),
+        false => path.to_owned(),
+    }
+}
+
 /// The first that is real: along PATH, then where else the language says.
 pub(crate) fn find(name: &str, tool: &Tool, host: &Host) -> Option<Found> {
     let along = std::env::split_paths(&host.path).filter(|dir| dir.is_absolute());

@@ -15,7 +15,7 @@ mod sources;
 
 pub use catalogue::{Catalogue, CatalogueError, Check, Language, Prepare, Results, ResultsFormat, Step, Tool, Way};
 pub use check::{PlannedCheck, ReadyCheck, checks};
-pub use find::{Found, Host};
+pub use find::{Found, Host, in_cell};
 pub use glob::matches;
-pub use plan::{PlanError, Planned, Preparation, Ready, Tools, plan, tools};
+pub use plan::{PlanError, Planned, Preparation, Ready, Tools, plan, preparation, tools};
 pub use sources::{MAX_SOURCES, Sources};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::catalogue::{Language, Step, Way};
-use crate::find::{Found, Host, find};
+use crate::find::{Found, Host, find, in_cell};
 use crate::sources::{MAX_SOURCES, Sources};
 
 #[derive(Debug, thiserror::Error)]
@@ -83,19 +83,7 @@ pub fn plan(language: &Language, sources: &Sources, memory: u64, host: &Host) ->
     // A tree inside another is there already.
     let all = trees.clone();
     trees.retain(|tree| !all.iter().any(|above| above != tree && tree.starts_with(above)));
-    let prefix = tools.first().map(|(_, found)| found.prefix.display().to_string()).unwrap_or_default();
-    let prepare = match &language.prepare {
-        Some(prepare) if !Path::new(&prepare.unless.replace("{prefix}", &prefix)).exists() => {
-            let step = Step { argv: prepare.argv.clone(), env: prepare.env.clone(), cwd: None };
-            Some(Preparation {
-                step: words.fill(&step)?,
-                at: prepare.at.clone().into(),
-                variable: prepare.variable.clone(),
-                word: prepare.word.clone(),
-            })
-        }
-        _ => None,
-    };
+    let prepare = words.preparation()?;
     Ok(Planned {
         language: language.name.clone(),
         compile: way.compile.as_ref().map(|step| words.fill(step)).transpose()?,
@@ -186,7 +174,29 @@ pub(crate) struct Words<'a> {
     pub(crate) memory: u64,
 }
 
+/// What is to be made once for these tools, where they did not come with it.
+pub fn preparation(language: &Language, tools: &Tools) -> Result<Option<Preparation>, PlanError> {
+    let sources = Sources::Files(vec![]);
+    Words { language, sources: &sources, entry: Path::new(""), tools, memory: 0 }.preparation()
+}
+
 impl Words<'_> {
+    fn preparation(&self) -> Result<Option<Preparation>, PlanError> {
+        let prefix = self.tools.first().map(|(_, found)| found.prefix.display().to_string()).unwrap_or_default();
+        match &self.language.prepare {
+            Some(prepare) if !Path::new(&prepare.unless.replace("{prefix}", &prefix)).exists() => {
+                let step = Step { argv: prepare.argv.clone(), env: prepare.env.clone(), cwd: None };
+                Ok(Some(Preparation {
+                    step: self.fill(&step)?,
+                    at: prepare.at.clone().into(),
+                    variable: prepare.variable.clone(),
+                    word: prepare.word.clone(),
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
+
     pub(crate) fn fill(&self, step: &Step) -> Result<Ready, PlanError> {
         let mut argv: Vec<OsString> = vec![];
         for word in &step.argv {
@@ -238,7 +248,7 @@ impl Words<'_> {
     fn value(&self, name: &str) -> Option<OsString> {
         let src = Path::new("/src");
         if let Some((_, found)) = self.tools.iter().find(|(tool, _)| tool == name) {
-            return Some(found.binary.clone().into());
+            return Some(in_cell(&found.binary).into());
         }
         match name {
             "entry" => Some(src.join(self.entry).into()),

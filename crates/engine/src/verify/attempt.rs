@@ -1,21 +1,25 @@
 //! One attempt: every check in its order, and what follows from them together.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotcell_contract::{
     FailureClass, Limits, OnViolation, Outcome, Phase, RetryClass, SkippedCheck, Status, TerminalEvent, Tests, Tier,
 };
-use hotcell_languages::{self as languages, Host, PlannedCheck, Ready, ReadyCheck, Results, ResultsFormat};
+use hotcell_languages::{
+    self as languages, Host, Language, PlannedCheck, Preparation, Ready, ReadyCheck, Results, ResultsFormat,
+};
 use hotcell_sandbox::{End, Launcher, Report, Spec, Streams};
 
 use super::results::{self, Format};
 use super::{Asked, Budget, Told};
+use crate::build::{prepared, use_prepared};
+use crate::cache::Cache;
 use crate::execute::ExecuteError;
 use crate::judge::{self, Verdict, judge};
 use crate::outcome::{Toolchain, outcome, phase};
-use crate::plan::{PlanError, check_spec, plan_sources};
+use crate::plan::{PlanError, check_spec, plan_sources, preparation_spec};
 use crate::request::{Program, Request, Source};
 
 /// What of a check's output is kept; test runners have much to say.
@@ -36,6 +40,8 @@ struct Attempt<'a> {
     asked: &'a Asked<'a>,
     budget: &'a mut Budget,
     cell: Spec,
+    /// What the toolchain needs made once.
+    prepared: Option<(PathBuf, Preparation)>,
     phases: Vec<Phase>,
     skipped: Vec<SkippedCheck>,
     /// The first that failed, else the last.
@@ -63,6 +69,7 @@ pub(super) fn attempt(
     let tools = languages::tools(language, &Host::this()).map_err(PlanError::from)?;
     let program = tools.first().map(|(_, found)| found.binary.display().to_string()).unwrap_or_default();
     let toolchain = Toolchain { language: language.name.clone(), program };
+    let prepared = prepare(launcher, request, asked, language, &tools)?;
     let before = budget.left;
     let mut all = Attempt {
         launcher,
@@ -70,6 +77,7 @@ pub(super) fn attempt(
         asked,
         budget,
         cell,
+        prepared,
         phases: vec![],
         skipped: vec![],
         decisive: None,
@@ -93,6 +101,22 @@ pub(super) fn attempt(
     let mut outcome = all.outcome(&toolchain, source, spent)?;
     outcome.created_at = created_at;
     Ok(outcome)
+}
+
+/// Outside the budget: it is no work of this request's.
+fn prepare(
+    launcher: &Launcher,
+    request: &Request,
+    asked: &Asked<'_>,
+    language: &Language,
+    tools: &languages::Tools,
+) -> Result<Option<(PathBuf, Preparation)>, ExecuteError> {
+    let Some(preparation) = languages::preparation(language, tools).map_err(PlanError::from)? else { return Ok(None) };
+    let spec = preparation_spec(request, &preparation, tools)?;
+    let cache = request.cache.as_deref().and_then(Cache::open);
+    let identity: String = tools.iter().map(|(name, found)| format!("{name} {}\n", found.identity())).collect();
+    let tell = || (asked.tell)(Told::Begins("preparing the toolchain"));
+    prepared(launcher, cache.as_ref(), &spec, preparation, &identity, asked.cancel, &tell)
 }
 
 impl Attempt<'_> {
@@ -178,7 +202,8 @@ impl Attempt<'_> {
             if self.budget.left < Duration::from_millis(1) {
                 break;
             }
-            let spec = check_spec(&self.cell, ready.step.clone(), &ready.tools, &self.limits())?;
+            let mut spec = check_spec(&self.cell, ready.step.clone(), &ready.tools, &self.limits())?;
+            use_prepared(&mut spec, self.prepared.as_ref());
             let streams = Streams { keep: KEEP, cancel: self.asked.cancel, ..Streams::default() };
             let report = self.budget.spend(|| self.launcher.run(&spec, streams))?;
             let program = spec.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
