@@ -285,8 +285,8 @@ def writable(obj, name=""):
     if issubclass(cls, type):
         fine = guest_made(obj)
     else:
-        fine = guest_made(cls) or cls is FunctionType or issubclass(cls, BaseException) \
-            or cls.__module__ in ("decimal", "textwrap", "types")
+        fine = guest_made(cls) or issubclass(cls, BaseException) or cls.__module__ in ("decimal", "textwrap", "types") \
+            or cls is FunctionType and obj.__globals__.get("__name__") == GUEST
     if not fine:
         refuse(f"attribute assignment on {obj.__name__ if issubclass(cls, type) else cls.__name__}", TypeError)
     if is_private(name):  # `x._n += y` is also a read
@@ -307,6 +307,9 @@ def guarded_delattr(obj, name):
 def build_class(body, name, *bases, **kw):
     if "metaclass" in kw:
         refuse("metaclass", TypeError)
+    for base in bases:  # such an object could answer __mro_entries__ differently each time it is asked
+        if not issubclass(type(base), type) and guest_made(type(base)):
+            refuse("class derived from an object", TypeError)
     for base in resolve_bases(bases):
         # Not what is only reachable as type(x): a subclass of dataclasses.Field, say, could
         # answer with another name each time the library writes it into source text.
@@ -346,13 +349,15 @@ def own_class(decorator):
                 names = cls.__dict__.get("__annotations__", {})
             for name in list(names):
                 named(name, frozenset())
+                if name in ("format", "format_map"):
+                    refuse(name)  # as __match_args__ it would read str.format
         return decorator(cls, **kw)
     return decorate
 
 
 def update_wrapper(wrapper, wrapped):
     """functools' own copies any attribute name it is given, to any object with a __setattr__."""
-    if type(wrapper) is FunctionType:
+    if type(wrapper) is FunctionType and writable(wrapper):
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             value = getattr(wrapped, name, None)
             if type(value) is str:
@@ -360,6 +365,24 @@ def update_wrapper(wrapper, wrapped):
         if type(wrapped) is FunctionType:
             wrapper.__dict__.update(wrapped.__dict__)
     return wrapper
+
+
+class cached_property:
+    """functools' own, called by classmethod, reads any entry of a class's __dict__."""
+    __slots__ = ("func", "name")
+
+    def __init__(self, func):
+        self.func = func
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, obj, owner=None):
+        if obj is None or issubclass(type(obj), type):
+            return self
+        if self.name not in obj.__dict__:
+            obj.__dict__[self.name] = self.func(obj)
+        return obj.__dict__[self.name]
 
 
 def namedtuple(typename, field_names, *, rename=False, defaults=None):
@@ -453,7 +476,7 @@ def override(module, name, real):
     if (module, name) in (("dataclasses", "dataclass"), ("functools", "total_ordering")):
         return own_class(real)
     return {
-        ("functools", "update_wrapper"): update_wrapper,
+        ("functools", "update_wrapper"): update_wrapper, ("functools", "cached_property"): cached_property,
         ("functools", "wraps"): lambda wrapped: lambda wrapper: update_wrapper(wrapper, wrapped),
         ("collections", "namedtuple"): namedtuple, ("typing", "NamedTuple"): NamedTuple(),
     }.get((module, name), real)
@@ -474,8 +497,9 @@ def module(name):
             if n[0] == "_" or n in left_out or isinstance(value, ModuleType):
                 continue
             if not (isinstance(value, type) and issubclass(value, type)):  # no metaclasses
-                setattr(face, n, override(name, n, value))
-                if isinstance(value, type):
+                shown = override(name, n, value)
+                setattr(face, n, shown)
+                if shown is value and isinstance(value, type):
                     BASES.add(value)
 
         def missing(n):
