@@ -25,15 +25,18 @@ def run(program, folder):
                           input=b"first\nsecond\n", capture_output=True, timeout=60)
 
 
+older = subprocess.run([python, "-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).returncode
 failed = count = 0
 for program in sorted((here / "attacks").glob("*.py")) + sorted((here / "honest").glob("*.py")):
     if only not in program.name:
+        continue
+    if "needs 3.10" in program.read_text("utf-8", "replace") and older:
         continue
     count += 1
     with tempfile.TemporaryDirectory() as folder:
         done = run(program, folder)
         if program.parent.name == "attacks":
-            fine = b"ESCAPED" not in done.stdout and b"ESCAPED" not in done.stderr.splitlines()[-1:] \
+            fine = b"ESCAPED" not in done.stdout and b"Zen of Python" not in done.stdout and b"ESCAPED" not in done.stderr.splitlines()[-1:] \
                 and done.returncode >= 0 and b'capsule.py", line' not in done.stderr
         else:
             fine = done.returncode == 0 and done.stdout == program.with_suffix(".out").read_bytes()

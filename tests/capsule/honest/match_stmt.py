@@ -1,4 +1,4 @@
-"""match in its forms."""
+"""match in its forms (needs 3.10)."""
 from dataclasses import dataclass
 from enum import Enum
 class C(Enum):

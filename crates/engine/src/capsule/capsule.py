@@ -24,6 +24,7 @@ import importlib
 import json
 import os
 import sys
+import traceback
 from types import BuiltinMethodType, FunctionType, GenericAlias, MethodDescriptorType, ModuleType, resolve_bases
 
 SELF = sys.modules["__main__"]  # kept alive: sys.modules["__main__"] becomes the guest's
@@ -80,9 +81,10 @@ _OPS = "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and xor
 SPECIAL = {f"__{n}__" for n in _OPS + ["r" + n for n in _OPS] + ["i" + n for n in _OPS] + """init new call str repr
 bytes format eq ne lt le gt ge hash bool len length_hint getitem setitem delitem contains missing iter next reversed
 enter exit aenter aexit await aiter anext neg pos abs invert int float complex index round trunc floor ceil
-init_subclass post_init copy deepcopy""".split()}
+init_subclass post_init""".split()}
 # May be defined but not read: `cached_property.__get__(x, ...)` would read `__dict__` of any x.
-HOOKS = {f"__{n}__" for n in "getattr setattr delattr del get set delete set_name class_getitem".split()}
+HOOKS = {f"__{n}__" for n in "getattr setattr delattr del get set delete set_name class_getitem copy "
+         "deepcopy".split()}
 READ = SPECIAL | {f"__{n}__" for n in "name qualname doc module members cause context class setattr delattr".split()}
 WRITE = {"__name__", "__qualname__", "__doc__"}  # as attributes of functions and classes
 LITERAL = {"__slots__", "__match_args__"}  # only as `= ("a", "b")`: they are attribute names in strings
@@ -433,9 +435,10 @@ def duplicate(obj, deep, memo):
     elif issubclass(cls, (type, enum.Enum)) or cls.__module__ in ("builtins", "datetime", "decimal", "fractions", "re", "uuid"):
         new = obj
     elif guest_made(cls):
-        own = getattr(cls, "__deepcopy__" if deep else "__copy__", None)
-        if own is not None:
-            return keep(own(obj, {}) if deep else own(obj))
+        for base in cls.__mro__:  # only the guest's own: UserDict's trusts what __new__ answers
+            own = base.__dict__.get("__deepcopy__" if deep else "__copy__")
+            if type(own) is FunctionType and guest_made(base):
+                return keep(own(obj, {}) if deep else own(obj))
         new = keep(object.__new__(cls))  # a TypeError for subclasses of list, Exception ...
         if hasattr(obj, "__dict__"):
             new.__dict__.update({k: part(v) for k, v in list(obj.__dict__.items())})
@@ -521,8 +524,12 @@ def guarded_import(name, globals=None, locals=None, fromlist=(), level=0):
         refuse(f"import {wanted}", ImportError, f"capsule: import of '{wanted}' is not allowed; "
                f"allowed: {', '.join(m for m in MODULES if m[0] != '_')}")
     face = module(name)
+    if fromlist and "*" in fromlist:  # afresh: what was put into the face must not become our globals
+        del _loaded[name]
+        fresh, _loaded[name] = module(name), face
+        return fresh
     for n in fromlist or ():  # checked here: a miss would make the interpreter look in sys.modules
-        if n != "*" and n not in face.__dict__:
+        if n not in face.__dict__:
             refuse(f"import {name}.{n}", ImportError, f"capsule: cannot import '{n}' from '{name}': not offered")
     return face if fromlist else module(name.split(".")[0])
 
@@ -636,7 +643,9 @@ def say(text):
 
 def show(error):
     """An ordinary traceback, of the guest's own frames."""
-    import traceback
+    hint = getattr(traceback, "_compute_suggestion_error", None)
+    if hint:  # for an ImportError it would import whatever module the guest's exception names
+        traceback._compute_suggestion_error = lambda e, *rest: None if isinstance(e, ImportError) else hint(e, *rest)
     shown = traceback.TracebackException(type(error), error, error.__traceback__)
     todo = [shown]
     while todo:
@@ -661,7 +670,6 @@ def load(path):
             say(f"capsule: line {line}: use of '{name}' is not allowed")
         return None if faults else compile(ast.fix_missing_locations(tree), FILE, "exec", dont_inherit=True)
     except SyntaxError as error:
-        import traceback
         say("".join(traceback.format_exception_only(type(error), error)))
     except UnicodeDecodeError as error:
         say(f"capsule: main.py is not UTF-8 (byte {error.start})")
