@@ -116,7 +116,7 @@ class Events:
     def put(self, event):
         line = json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")
         if len(line) > 8191:  # the worst escape is six bytes for one character
-            event = {k: v[:1000] if type(v) is str else v for k, v in event.items() if k != "fields"}
+            event = {k: v[:1000] if type(v) is str else {} if k == "fields" else v for k, v in event.items()}
             line = json.dumps(dict(event, truncated=True), ensure_ascii=False).encode("utf-8", "replace")
         if self.left < 0 or self.fd < 0:
             return
@@ -322,6 +322,11 @@ def build_class(body, name, *bases, **kw):
 
 # What a class may derive from, besides the guest's own: builtins, and classes `module` has shown.
 BASES = {v for n, v in vars(builtins).items() if isinstance(v, type) and v not in (type, super, memoryview)}
+try:
+    from _typing import Generic
+    BASES.add(Generic)  # `class Box[T]` derives from it without an import
+except ImportError:
+    pass
 
 
 def leave(code=None):
