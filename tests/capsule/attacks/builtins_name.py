@@ -1,0 +1,3 @@
+# __builtins__ as a global name
+global __builtins__
+print("ESCAPED", __builtins__)

@@ -1,0 +1,2 @@
+# the capsule's own functions' globals
+print("ESCAPED", ctx.log.__func__.__globals__)

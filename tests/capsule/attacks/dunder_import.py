@@ -1,0 +1,2 @@
+# the import function itself
+print("ESCAPED", __import__("os"))

@@ -1,0 +1,3 @@
+# __globals__ of a library function
+import json
+print("ESCAPED", json.dumps.__globals__["codecs"])

@@ -1,0 +1,2 @@
+# object.__getattribute__ by getattr
+print("ESCAPED", getattr(object, "__getattri" + "bute__")(print, "__self__"))

@@ -1,0 +1,3 @@
+# uuid.getnode starts programs
+import uuid
+print("ESCAPED", uuid.getnode(), uuid.uuid1())
