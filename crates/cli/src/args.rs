@@ -64,6 +64,15 @@ pub(crate) struct RunArgs {
     /// Memory of the compiler
     #[arg(long, value_name = "SIZE", default_value = "2g", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) compile_memory: u64,
+    /// Run Python under restricted builtins, as one more layer
+    #[arg(long)]
+    pub(crate) capsule: bool,
+    /// A JSON object for the capsule's ctx.read_state
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Lower everything to what a policy allows: yellow_lane
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
     /// Compile anew and keep nothing
     #[arg(long)]
     pub(crate) no_cache: bool,

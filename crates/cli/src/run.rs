@@ -12,7 +12,8 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
-    Call, Catalogue, Language, Launcher, Program, Progress, Request, Signals, Source, compile_limits, execute,
+    Call, Capsule, Catalogue, Language, Launcher, Policy, Program, Progress, Request, Signals, Source, compile_limits,
+    execute,
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
@@ -22,7 +23,7 @@ use crate::{exit, languages, progress, show};
 const MAX_SOURCE: u64 = 64 << 20;
 
 pub(crate) fn exec(args: ExecArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
-    cell(launcher, &args.cell, Program::Command(args.command), Compile::default(), false)
+    cell(launcher, &args.cell, Program::Command(args.command), Kind::default(), false)
 }
 
 /// What only compilers need.
@@ -68,8 +69,19 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
         memory: Some(args.compile_memory),
         cache: if args.no_cache { None } else { cache_dir() },
     };
+    let policy = args.policy.as_deref().map(Policy::named).transpose()?;
+    let state = args.state.as_deref().map(read_source).transpose()?;
+    let capsule = (args.capsule || state.is_some()).then_some(Capsule { state });
     let program = Program::Source { language: Box::new(language.clone()), source, args: args.args };
-    cell(launcher, &args.cell, program, compile, from_stdin)
+    cell(launcher, &args.cell, program, Kind { compile, capsule, policy }, from_stdin)
+}
+
+/// How a source is run, beyond what every cell is told.
+#[derive(Default)]
+struct Kind {
+    compile: Compile,
+    capsule: Option<Capsule>,
+    policy: Option<Policy>,
 }
 
 /// Where what was compiled is kept, if anywhere.
@@ -150,11 +162,15 @@ fn cell(
     launcher: &Launcher,
     args: &CellArgs,
     program: Program,
-    compile: Compile,
+    kind: Kind,
     stdin_is_used: bool,
 ) -> anyhow::Result<ExitCode> {
     // Everything that can be wrong with the flags is, before anything is made.
-    let request = request(args, program, compile)?;
+    let mut request = request(args, program, kind.compile)?;
+    request.capsule = kind.capsule;
+    if let Some(policy) = &kind.policy {
+        policy.apply(&mut request)?;
+    }
     let stdin = match &args.stdin {
         Some(file) => Some(File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?.into()),
         None if stdin_is_used => None,
@@ -260,6 +276,7 @@ pub(crate) fn request(args: &CellArgs, program: Program, compile: Compile) -> an
         },
         cache: compile.cache,
         collect: args.collect.clone(),
+        capsule: None,
         network: match args.network {
             Net::None => NetworkPolicy::None,
             Net::Local => NetworkPolicy::Local,

@@ -54,6 +54,20 @@ pub struct Outcome {
     pub phases: Vec<Phase>,
     pub timings: Timings,
     pub retry_class: Option<RetryClass>,
+    /// What a capsule said and what was refused to it, in order; guest-influenced, and no verdict is taken from it.
+    pub events: Vec<Event>,
+}
+
+/// `capsule.log`, `capsule.refused` or `capsule.dropped`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Event {
+    pub kind: String,
+    pub message: Option<String>,
+    /// What was refused.
+    pub what: Option<String>,
+    pub line: Option<u64>,
+    #[serde(default)]
+    pub fields: serde_json::Map<String, serde_json::Value>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

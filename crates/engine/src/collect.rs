@@ -36,6 +36,7 @@ pub(crate) fn collect(
             vec![]
         }
     };
+    let found: Vec<_> = found.into_iter().filter(|file| file.path != Path::new(crate::capsule::EVENTS)).collect();
     let is_wanted = |path: &Path| wanted.is_empty() || wanted.iter().any(|glob| matches(glob, path));
     for glob in wanted.iter().filter(|glob| !found.iter().any(|file| matches(glob, &file.path))) {
         skip(Path::new(glob), "no file that the program left is called so".into());

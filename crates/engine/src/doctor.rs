@@ -66,6 +66,7 @@ fn cell(launcher: &Launcher) -> Check {
         compile: compile_limits(),
         cache: None,
         collect: vec![],
+        capsule: None,
         network: hotcell_contract::NetworkPolicy::None,
         on_violation: hotcell_contract::OnViolation::Fail,
         require: vec![],

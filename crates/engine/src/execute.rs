@@ -7,6 +7,7 @@ use hotcell_contract::{FailureClass, Outcome};
 use hotcell_sandbox::{End, Launcher, Report, SandboxError, Signals, Spec, Streams};
 
 use crate::build::{Built, build};
+use crate::capsule;
 use crate::collect::collect;
 use crate::judge::{Verdict, judge};
 use crate::outcome::{Toolchain, outcome, phase};
@@ -107,6 +108,9 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     let mut outcome = outcome(request, toolchain.as_ref(), &planned.run, &report, verdict, phases);
     (outcome.created_at, outcome.timings.admit) = (created_at, admit);
     (outcome.artifacts, outcome.skipped_checks) = (artifacts, skipped);
+    if let (Some(_), Some(scratch)) = (&request.capsule, &report.scratch) {
+        outcome.events = capsule::events(scratch);
+    }
     Ok(outcome)
 }
 

@@ -2,12 +2,14 @@
 
 mod build;
 mod cache;
+mod capsule;
 mod collect;
 mod doctor;
 mod execute;
 mod judge;
 mod outcome;
 mod plan;
+mod policy;
 mod product;
 mod request;
 mod survey;
@@ -19,6 +21,7 @@ pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
-pub use request::{Program, Request, Source, compile_limits, default_limits};
+pub use policy::{Policy, PolicyError};
+pub use request::{Capsule, Program, Request, Source, compile_limits, default_limits};
 pub use survey::{Surveyed, survey};
 pub use verify::{Asked, Repair, Told, verify};

@@ -116,6 +116,7 @@ pub(crate) fn outcome(
         },
         phases,
         timings: timings(report),
+        events: vec![],
     }
 }
 

@@ -34,6 +34,10 @@ pub enum PlanError {
     Input { path: PathBuf, error: std::io::Error },
     #[error("a source beside a directory would be two programs: give a file that is in the directory of --input")]
     SourceAndInput,
+    #[error("a capsule is Python: give it a Python source")]
+    CapsuleOfWhat,
+    #[error("the state of a capsule must be a JSON object: {0}")]
+    State(String),
     #[error("`{0}` is not a layer that can be required: use cgroup or landlock")]
     UnknownLayer(String),
     #[error("network `restricted` needs the egress broker, which this version does not have: use none, local or full")]
@@ -77,6 +81,7 @@ pub(crate) struct Planned {
 pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
     let mut run = with_input(request)?;
     match &request.program {
+        Program::Command(_) if request.capsule.is_some() => Err(PlanError::CapsuleOfWhat),
         Program::Command(argv) => {
             run.argv = argv.clone();
             checked(&run)?;
@@ -216,6 +221,11 @@ fn program(
     for (key, value) in request.env.iter().filter(|pair| asked.contains(pair)) {
         run.env.retain(|(known, _)| known != key);
         run.env.push((key.clone(), value.clone()));
+    }
+    match (&request.capsule, plan.language.as_str()) {
+        (Some(capsule), "python") => crate::capsule::wrap(&mut run, capsule, request)?,
+        (Some(_), _) => return Err(PlanError::CapsuleOfWhat),
+        (None, _) => {}
     }
     // A runtime's own threads are no processes of the program's.
     run.limits.processes += plan.threads;

@@ -22,10 +22,19 @@ pub struct Request {
     pub cache: Option<PathBuf>,
     /// Which of the files that the program leaves are artifacts; all, when empty.
     pub collect: Vec<String>,
+    /// Python under restricted builtins, as one more layer.
+    pub capsule: Option<Capsule>,
     pub network: NetworkPolicy,
     pub on_violation: OnViolation,
     /// Layers without which not to run: `cgroup`, `landlock`.
     pub require: Vec<String>,
+}
+
+/// What a capsule is given besides its code: its configuration are the variables of the request.
+#[derive(Clone, Debug, Default)]
+pub struct Capsule {
+    /// A JSON object; `ctx.read_state` answers from it.
+    pub state: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Debug)]

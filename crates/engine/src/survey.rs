@@ -70,6 +70,7 @@ fn version(
         compile: compile_limits(),
         cache: None,
         collect: vec![],
+        capsule: None,
         network: NetworkPolicy::None,
         on_violation: OnViolation::Fail,
         require: vec![],
