@@ -13,6 +13,7 @@ use crate::sys::socket;
 /// What is read at once: little at first, because most programs say little and memory must be paid for.
 pub(super) const FIRST_CHUNK: usize = 4 * 1024;
 pub(super) const CHUNK: usize = 64 * 1024;
+const DIRECT: usize = 1 << 20;
 
 /// Keeps the first half and the last half of its budget; never holds more than that.
 struct Keep {
@@ -25,6 +26,10 @@ struct Keep {
 impl Keep {
     fn new(budget: usize) -> Keep {
         Keep { head: vec![], head_cap: budget.div_ceil(2), tail: VecDeque::new(), tail_cap: budget / 2 }
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.head_cap + self.tail_cap == 0
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -109,6 +114,8 @@ pub(super) struct Stream {
     sink: Option<Sink>,
     /// Read from the program, not yet taken by the caller. While there is any, nothing more is read.
     pending: Vec<u8>,
+    /// The caller's pipe is full of what went there directly.
+    full: bool,
     keep: Keep,
     total: u64,
     limit: u64,
@@ -118,7 +125,7 @@ pub(super) struct Stream {
 impl Stream {
     pub(super) fn new(pipe: OwnedFd, sink: Option<BorrowedFd<'_>>, keep: usize, limit: u64) -> io::Result<Stream> {
         let sink = sink.map(Sink::open).transpose()?;
-        Ok(Stream { pipe: Some(pipe), sink, pending: vec![], keep: Keep::new(keep), total: 0, limit, failed: None })
+        Ok(Stream { pipe: Some(pipe), sink, pending: vec![], full: false, keep: Keep::new(keep), total: 0, limit, failed: None })
     }
 
     /// The program's end, when there is room for what it says.
@@ -137,7 +144,7 @@ impl Stream {
 
     /// Something is to be taken by the caller before more is read.
     fn waits(&self) -> bool {
-        !self.pending.is_empty() || self.sink.as_ref().is_some_and(|sink| !sink.is_empty())
+        self.full || !self.pending.is_empty() || self.sink.as_ref().is_some_and(|sink| !sink.is_empty())
     }
 
     pub(super) fn total(&self) -> u64 {
@@ -150,6 +157,9 @@ impl Stream {
 
     /// Reads once and passes on what is under the limit. The end of the stream closes it.
     pub(super) fn read(&mut self, buf: &mut Vec<u8>) {
+        if self.pass_directly() {
+            return;
+        }
         let Some(pipe) = &self.pipe else { return };
         buf.resize(buf.len().max(FIRST_CHUNK), 0);
         let n = match rustix::io::read(pipe, &mut buf[..]) {
@@ -174,8 +184,28 @@ impl Stream {
         }
     }
 
+    /// From the program's pipe to the caller's, where nothing is to be kept: no byte is copied. False: not possible here.
+    fn pass_directly(&mut self) -> bool {
+        let room = self.limit.saturating_sub(self.total).min(DIRECT as u64) as usize;
+        let (Some(pipe), Some(Sink::Pipe { to, held: 0, .. })) = (&self.pipe, &self.sink) else { return false };
+        if !self.keep.is_nothing() || !self.pending.is_empty() || room == 0 {
+            return false;
+        }
+        match rustix::pipe::splice(pipe, None, to, None, room, SpliceFlags::NONBLOCK | SpliceFlags::MOVE) {
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.total += n as u64,
+            // The source has something, or we would not be here.
+            Err(rustix::io::Errno::AGAIN) => self.full = true,
+            Err(rustix::io::Errno::INTR) => {}
+            // A reader who left is found by the ordinary way, as is everything else.
+            Err(_) => return false,
+        }
+        true
+    }
+
     /// Passes on what the caller takes now. A caller who closed his end ends the program's too.
     pub(super) fn write(&mut self) {
+        self.full = false;
         let Some(sink) = &mut self.sink else { return };
         match sink.write(&self.pending) {
             Ok(n) => drop(self.pending.drain(..n)),
@@ -195,6 +225,7 @@ impl Stream {
     /// The caller has called the run off: what it did not take yet is dropped.
     pub(super) fn give_up(&mut self) {
         self.pending.clear();
+        self.full = false;
         self.sink = None;
     }
 
