@@ -142,7 +142,7 @@ pub struct Step {
 #[serde(deny_unknown_fields)]
 pub struct Prepare {
     /// A file whose presence says that the toolchain came with it.
-    pub unless: String,
+    pub unless: Option<String>,
     pub argv: Vec<String>,
     #[serde(default)]
     pub env: BTreeMap<String, String>,

@@ -183,8 +183,9 @@ pub fn preparation(language: &Language, tools: &Tools) -> Result<Option<Preparat
 impl Words<'_> {
     fn preparation(&self) -> Result<Option<Preparation>, PlanError> {
         let prefix = self.tools.first().map(|(_, found)| found.prefix.display().to_string()).unwrap_or_default();
+        let is_there = |file: &String| Path::new(&file.replace("{prefix}", &prefix)).exists();
         match &self.language.prepare {
-            Some(prepare) if !Path::new(&prepare.unless.replace("{prefix}", &prefix)).exists() => {
+            Some(prepare) if !prepare.unless.as_ref().is_some_and(is_there) => {
                 let step = Step { argv: prepare.argv.clone(), env: prepare.env.clone(), cwd: None };
                 Ok(Some(Preparation {
                     step: self.fill(&step)?,
