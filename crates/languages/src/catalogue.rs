@@ -25,7 +25,7 @@ pub struct Language {
     #[serde(default)]
     pub names: Vec<NameRule>,
     pub tools: BTreeMap<String, Tool>,
-    /// For every step.
+    /// For every step of the toolchain's; the program itself does not see it.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     pub prepare: Option<Prepare>,

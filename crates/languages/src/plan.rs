@@ -87,7 +87,7 @@ pub fn plan(language: &Language, sources: &Sources, memory: u64, host: &Host) ->
     Ok(Planned {
         language: language.name.clone(),
         compile: way.compile.as_ref().map(|step| words.fill(step)).transpose()?,
-        run: words.fill(&way.run)?,
+        run: words.fill_run(&way.run)?,
         parse: way.parse.as_ref().map(|step| words.fill(step)).transpose()?,
         prepare,
         trees,
@@ -198,7 +198,19 @@ impl Words<'_> {
         }
     }
 
+    /// A step of the toolchain's.
     pub(crate) fn fill(&self, step: &Step) -> Result<Ready, PlanError> {
+        let mut ready = self.fill_run(step)?;
+        for (key, value) in &self.language.env {
+            if !ready.env.contains_key(key) {
+                ready.env.insert(key.clone(), self.replace(value)?.to_string_lossy().into_owned());
+            }
+        }
+        Ok(ready)
+    }
+
+    /// The program's own step: it sees nothing of the toolchain's variables.
+    fn fill_run(&self, step: &Step) -> Result<Ready, PlanError> {
         let mut argv: Vec<OsString> = vec![];
         for word in &step.argv {
             let many = |everywhere| {
@@ -216,7 +228,7 @@ impl Words<'_> {
             }
         }
         let mut env = BTreeMap::new();
-        for (key, value) in self.language.env.iter().chain(&step.env) {
+        for (key, value) in &step.env {
             env.insert(key.clone(), self.replace(value)?.to_string_lossy().into_owned());
         }
         let cwd = step.cwd.as_ref().map(|cwd| self.replace(cwd)).transpose()?.map(PathBuf::from);
