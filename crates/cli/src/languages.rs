@@ -48,12 +48,18 @@ fn as_json(language: &Surveyed) -> serde_json::Value {
     })
 }
 
+/// The first words of digits and dots in what a tool says of itself.
+fn number(said: Option<&str>) -> &str {
+    let is_number = |word: &&str| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit());
+    said.and_then(|said| said.split(|c: char| !c.is_ascii_digit() && c != '.').find(is_number)).unwrap_or("?")
+}
+
 fn line(language: &Surveyed, colour: bool) -> String {
     let extensions: Vec<String> = language.extensions.iter().map(|e| format!(".{e}")).collect();
     let (mark, style, rest) = match &language.missing {
         None => {
             let toolchain = painted(&language.toolchain, Style::new().dimmed(), colour);
-            ("yes", AnsiColor::Green, format!("{:<28} {toolchain}", language.version.as_deref().unwrap_or("?")))
+            ("yes", AnsiColor::Green, format!("{:<10} {toolchain}", number(language.version.as_deref())))
         }
         Some(why) => ("no ", AnsiColor::Yellow, why.clone()),
     };

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -185,7 +185,12 @@ fn cell(
     let signals = Signals::catch()?;
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let keep = if json || args.result.is_some() { args.output_limit.min(usize::MAX as u64) as usize } else { 0 };
+    let keep = match json || args.result.is_some() {
+        true => args.output_limit.min(usize::MAX as u64) as usize,
+        // The last byte, to know whether the cursor is at the beginning of a line.
+        false if stderr.is_terminal() => 2,
+        false => 0,
+    };
     let progress = progress::Line::new(!json && !args.quiet);
     let told = |what: Progress<'_>| progress.tell(what);
     let call = Call {
@@ -217,6 +222,9 @@ fn cell(
 
 /// Whether it could be written, without doing so: a run that is refused leaves an older result as it is.
 pub(crate) fn can_write(path: &Path) -> anyhow::Result<()> {
+    if path == Path::new("-") {
+        bail!("it is no file: use --output json for the result on standard output");
+    }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.exists() {
         std::fs::OpenOptions::new().write(true).open(path)?;

@@ -47,6 +47,9 @@ pub(crate) fn summary(outcome: &Outcome) {
         Status::Fail => ("fail", AnsiColor::Red),
     };
     let mut line = painted(mark, colour.on_default().bold(), terminal);
+    if outcome.phases.iter().any(|phase| phase.tier.is_some()) {
+        line += &format!(" {:?}", outcome.tier);
+    }
     if let Some(class) = outcome.failure_class {
         line += &format!(" {}", painted(&format!("{class:?}"), Style::new().bold(), terminal));
     }
@@ -59,7 +62,20 @@ pub(crate) fn summary(outcome: &Outcome) {
         show_duration(Duration::from_millis(outcome.usage.cpu_ms)),
         show_size(outcome.usage.memory_peak_bytes),
     );
-    let _ = writeln!(std::io::stderr(), "hotcell: {line} ({})", painted(&usage, Style::new().dimmed(), terminal));
+    let unfinished = |text: &str| !text.is_empty() && !text.ends_with('\n');
+    let newline = match terminal && (unfinished(&outcome.stdout) || unfinished(&outcome.stderr)) {
+        true => "\n",
+        false => "",
+    };
+    let weaker: Vec<&str> = outcome.degraded.iter().map(|layer| layer.layer.as_str()).collect();
+    let weaker = match weaker.is_empty() || !terminal {
+        true => String::new(),
+        false => {
+            painted(&format!(", weaker here: {} (hotcell doctor)", weaker.join(", ")), Style::new().dimmed(), true)
+        }
+    };
+    let usage = painted(&usage, Style::new().dimmed(), terminal);
+    let _ = writeln!(std::io::stderr(), "{newline}hotcell: {line} ({usage}){weaker}");
 }
 
 fn reason(outcome: &Outcome) -> Option<String> {
