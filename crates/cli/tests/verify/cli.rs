@@ -97,6 +97,14 @@ fn a_language_without_checks_has_nothing_to_check() {
     ran.refused("nothing of `a.plain` could be checked");
 }
 
+#[test]
+#[ignore = "bug: a directory is called by an empty name"]
+fn a_directory_that_cannot_be_checked_is_named() {
+    let project = Project::new(GOOD);
+    let ran = project.verify().flag("--budget", "0s").run();
+    ran.refused(project.path().to_str().expect("our own name"));
+}
+
 /// A check of no files proves nothing.
 #[test]
 #[ignore = "bug: a check of no files passes"]

@@ -1,8 +1,9 @@
 //! Go, Rust, Java, C and C++.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::harness::skip;
+use crate::harness::{around, is_root, skip};
 use crate::project::{Project, checked, fails, passes, phase, reason, tests, verified, verify};
 
 const GO_MOD: (&str, &str) = ("go.mod", "module example.com/calc\n\ngo 1.18\n");
@@ -155,6 +156,15 @@ fn a_rust_file_without_tests_or_that_does_not_compile() {
     assert_eq!(reason(&ran, "rustc --test"), "L0 failed");
 }
 
+/// Most of what is generated has no `main`.
+#[test]
+#[ignore = "bug: a file without main is compiled as a program"]
+fn a_rust_file_of_functions_and_tests() {
+    let ran = verified(&[("calc.rs", RUST)]);
+    passes(&ran, "L1");
+    tests(&ran, "rustc --test", 1, 0, 1, &[]);
+}
+
 const JAVA: &str = "public class Calc {\n    static int add(int a, int b) { return a + b; }\n}\n";
 const JAVA_TEST: &str = r#"import static org.junit.Assert.assertEquals;
 
@@ -225,6 +235,55 @@ fn junit_runs_the_tests_of_packages() {
     let ran = project.run(project.verify().flag("--lang", "java"));
     passes(&ran, "L1");
     tests(&ran, "junit", 2, 0, 0, &[]);
+}
+
+/// Classes that are named like tests and have none: data, a base of others.
+#[test]
+#[ignore = "bug: every class with Test in its name is run as a test"]
+fn junit_leaves_helpers_alone() {
+    if !has_junit() {
+        return;
+    }
+    let base = "public abstract class BaseTest {\n    int base() { return 1; }\n}\n";
+    let data = "class TestData {\n    static int two() { return 2; }\n}\n";
+    let test = JAVA_TEST.replace("class CalcTest", "class CalcTest extends BaseTest");
+    let ran =
+        verified(&[("Calc.java", JAVA), ("CalcTest.java", &test), ("BaseTest.java", base), ("TestData.java", data)]);
+    passes(&ran, "L1");
+    tests(&ran, "junit", 2, 0, 0, &[]);
+}
+
+#[test]
+#[ignore = "bug: tests that JUnit ignores are not counted"]
+fn junit_counts_what_it_ignores() {
+    if !has_junit() {
+        return;
+    }
+    let test = JAVA_TEST.replace("@Test public void zero", "@org.junit.Ignore @Test public void zero");
+    let ran = verified(&[("Calc.java", JAVA), ("CalcTest.java", &test)]);
+    passes(&ran, "L1");
+    tests(&ran, "junit", 1, 0, 1, &[]);
+}
+
+/// Code is not wrong because the host has no runner for its tests.
+#[test]
+#[ignore = "bug: tests that need JUnit are compiled at L0 where it is not there"]
+fn java_without_junit_on_the_host_is_l0() {
+    if !is_root() {
+        return skip("only root can hide /usr/share/java");
+    }
+    let project = Project::new(&[("Calc.java", JAVA), ("CalcTest.java", JAVA_TEST)]);
+    let (inner, watch) = project.verify().flag("--result", "result.json").prepare();
+    let mut outer = Command::new("unshare");
+    outer.args(["-m", "sh", "-c", "mount -t tmpfs none /usr/share/java && exec \"$0\" \"$@\""]);
+    outer.arg(inner.get_program()).args(inner.get_args()).stdout(Stdio::null());
+    let mut child = around(outer, &inner).spawn().expect("unshare is installed");
+    let code = watch.end_of(&mut child);
+    let result = watch.result();
+    watch.nothing_left();
+    assert_eq!((code, &result["status"], &result["tier"]), (0, &"pass".into(), &"L0".into()), "{result:#}");
+    let skipped = result["skipped_checks"].to_string();
+    assert!(skipped.contains("install junit4"), "{skipped}");
 }
 
 #[test]

@@ -45,6 +45,21 @@ fn javascript_without_tests_is_l0() {
     assert!(reason(&ran, "node --test").contains("no file"));
 }
 
+/// Those that `node --test` looks for by itself.
+#[test]
+#[ignore = "bug: not all names of tests that node knows are known"]
+fn whatever_node_calls_a_test_is_run() {
+    let test = "require('node:test')('wrong', () => { throw 1; });\n";
+    for name in ["calc.test.cjs", "calc-test.js", "calc_test.js", "test-calc.js", "test.js", "test/calc.js"]
+        .into_iter()
+        .chain(["calc-test.cjs", "calc_test.cjs", "test-calc.cjs", "test.cjs", "test/calc.cjs"])
+    {
+        let ran = verified(&[("index.js", CALC), (name, test)]);
+        assert_eq!(ran.class(), "TestFailure", "{name}: {:#}", ran.outcome["skipped_checks"]);
+        tests(&ran, "node --test", 0, 1, 0, &["wrong"]);
+    }
+}
+
 #[test]
 fn bash_has_a_parser_and_no_tests() {
     let ran = verified(&[("main.sh", "echo \"hello\"\n")]);
