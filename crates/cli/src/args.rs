@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Exec(ExecArgs),
     /// Check sources and their tests in cells, and say what they are worth
     Verify(VerifyArgs),
+    /// Show, check and define policies
+    Policy(PolicyArgs),
     /// Show which languages this host can run
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
@@ -58,21 +60,18 @@ pub(crate) struct RunArgs {
     /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
     #[arg(long, value_name = "DIR")]
     pub(crate) languages: Option<PathBuf>,
-    /// Wall time of the compiler
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration, help_heading = "Limits")]
-    pub(crate) compile_timeout: Duration,
-    /// Memory of the compiler
-    #[arg(long, value_name = "SIZE", default_value = "2g", value_parser = parse_size, help_heading = "Limits")]
-    pub(crate) compile_memory: u64,
+    /// Wall time of the compiler [default: 2m]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) compile_timeout: Option<Duration>,
+    /// Memory of the compiler [default: 2g]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) compile_memory: Option<u64>,
     /// Run Python under restricted builtins, as one more layer
     #[arg(long)]
     pub(crate) capsule: bool,
     /// A JSON object for the capsule's ctx.read_state
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// Lower everything to what a policy allows: yellow_lane
-    #[arg(long, value_name = "NAME")]
-    pub(crate) policy: Option<String>,
     /// Compile anew and keep nothing
     #[arg(long)]
     pub(crate) no_cache: bool,
@@ -114,6 +113,32 @@ pub(crate) struct VerifyArgs {
     pub(crate) languages: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) cell: CellArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) verb: PolicyVerb,
+    /// Where the operator's policies are [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "text", global = true)]
+    pub(crate) output: Output,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PolicyVerb {
+    /// All policies, in a table
+    List,
+    /// One policy, as it was written
+    Show { name: String },
+    /// Whether a file is a policy, and what is wrong with it
+    Check { file: PathBuf },
+    /// Keep a policy of your own
+    Define { file: PathBuf },
+    /// Throw a policy of your own away
+    Delete { name: String },
 }
 
 #[derive(Args)]
@@ -164,49 +189,48 @@ pub(crate) enum OnViolation {
 
 #[derive(Args)]
 pub(crate) struct CellArgs {
-    /// Wall time for the program
-    #[arg(long, value_name = "TIME", default_value = "45s", value_parser = parse_duration, help_heading = "Limits")]
-    pub(crate) timeout: Duration,
+    /// Wall time for the program [default: 45s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) timeout: Option<Duration>,
     /// Between SIGTERM and SIGKILL
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_duration, help_heading = "Limits")]
     pub(crate) grace: Duration,
     /// User and system time of all processes
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     pub(crate) cpu_time: Option<Duration>,
-    /// Processors
-    #[arg(long, value_name = "N", default_value = "2", help_heading = "Limits")]
-    pub(crate) cpus: f64,
-    /// Memory, without swap
-    #[arg(long, value_name = "SIZE", default_value = "1g", value_parser = parse_size, help_heading = "Limits")]
-    pub(crate) memory: u64,
-    /// Processes and threads at one time
-    #[arg(long, value_name = "N", default_value = "256", help_heading = "Limits")]
-    pub(crate) processes: u64,
-    /// Open files of one process
-    #[arg(long, value_name = "N", default_value = "1024", help_heading = "Limits")]
-    pub(crate) open_files: u64,
+    /// Processors [default: 2]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) cpus: Option<f64>,
+    /// Memory, without swap [default: 1g]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) memory: Option<u64>,
+    /// Processes and threads at one time [default: 256]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) processes: Option<u64>,
+    /// Open files of one process [default: 1024]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) open_files: Option<u64>,
     /// One file [default: as the scratch]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) file_size: Option<u64>,
-    /// /work, /tmp and /dev/shm together; 0 makes them read-only
-    #[arg(long, value_name = "SIZE", default_value = "512m", value_parser = parse_size, help_heading = "Limits")]
-    pub(crate) scratch: u64,
+    /// /work, /tmp and /dev/shm together; 0 makes them read-only [default: 512m]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) scratch: Option<u64>,
     /// Files and directories in the scratch
     #[arg(long, value_name = "N", default_value = "65536", help_heading = "Limits")]
     pub(crate) scratch_inodes: u64,
-    /// Output, of each stream
-    #[arg(long, value_name = "SIZE", default_value = "10m", value_parser = parse_size, help_heading = "Limits")]
-    pub(crate) output_limit: u64,
-    /// What the program may reach: none, local (loopback of its own) or full
-    #[arg(
-        long,
-        value_enum,
-        value_name = "NET",
-        default_value = "none",
-        hide_possible_values = true,
-        help_heading = "Cell"
-    )]
-    pub(crate) network: Net,
+    /// Output, of each stream [default: 10m]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    pub(crate) output_limit: Option<u64>,
+    /// A policy, under which the flags may only lower what it says: see `hotcell policy list` [env: HOTCELL_POLICY]
+    #[arg(long, value_name = "NAME", help_heading = "Cell")]
+    pub(crate) policy: Option<String>,
+    /// Where the operator's policies are [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
+    #[arg(long, value_name = "DIR", help_heading = "Cell")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// What the program may reach: none, local (loopback of its own) or full [default: none]
+    #[arg(long, value_enum, value_name = "NET", hide_possible_values = true, help_heading = "Cell")]
+    pub(crate) network: Option<Net>,
     /// A variable for the program; K alone passes the caller's on
     #[arg(long, value_name = "K=V", help_heading = "Cell")]
     pub(crate) env: Vec<OsString>,
@@ -216,16 +240,9 @@ pub(crate) struct CellArgs {
     /// A file for the program's standard input [default: the caller's]
     #[arg(long, value_name = "FILE", help_heading = "Cell")]
     pub(crate) stdin: Option<PathBuf>,
-    /// What a refused attempt does: kill, fail or note
-    #[arg(
-        long,
-        value_enum,
-        value_name = "ACT",
-        default_value = "fail",
-        hide_possible_values = true,
-        help_heading = "Cell"
-    )]
-    pub(crate) on_violation: OnViolation,
+    /// What a refused attempt does: kill, fail or note [default: fail]
+    #[arg(long, value_enum, value_name = "ACT", hide_possible_values = true, help_heading = "Cell")]
+    pub(crate) on_violation: Option<OnViolation>,
     /// A layer without which not to run: cgroup, landlock; may be repeated
     #[arg(long, value_name = "LAYER", help_heading = "Cell")]
     pub(crate) require: Vec<String>,

@@ -28,6 +28,8 @@ pub(crate) fn code(outcome: &Outcome) -> ExitCode {
         Some(FailureClass::SetupFailure) if outcome.evidence.as_deref() == Some(NOT_FOUND) => 127,
         Some(FailureClass::SetupFailure) => 126,
         _ => match (outcome.exit_code, outcome.signal) {
+            // A compiler or a test runner that said yes and was not believed.
+            (Some(0), _) if outcome.failure_class.is_some() => 1,
             (Some(code), _) => code as u8,
             (None, Some(signal)) => 128u8.saturating_add(signal as u8),
             (None, None) => 125,

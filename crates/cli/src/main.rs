@@ -4,6 +4,7 @@ mod args;
 mod doctor;
 mod exit;
 mod languages;
+mod policy;
 mod progress;
 mod run;
 mod show;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         (args::Command::Doctor(args), Some(launcher)) => doctor::doctor(&args, &launcher),
         (args::Command::Verify(args), Some(launcher)) => verify::verify(args, &launcher),
         (args::Command::Languages(args), Some(launcher)) => languages::show(&args, &launcher),
+        (args::Command::Policy(args), _) => policy::policy(&args),
         (args::Command::Schema, _) => show::schema(),
         // Every other verb has been seen at the top.
         (_, None) => anyhow::bail!("the verb must be the first word"),

@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation, Outcome};
+use hotcell_contract::{Mode, NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
-    Call, Capsule, Catalogue, Language, Launcher, Policy, Program, Progress, Request, Signals, Source, compile_limits,
-    execute,
+    AskedLimits, Call, Capsule, Catalogue, Language, Launcher, Program, Progress, Request, Signals, Source,
+    compile_limits, default_limits, execute, settle,
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
-use crate::{exit, languages, progress, show};
+use crate::{exit, languages, policy, progress, show};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
@@ -65,15 +65,14 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
         (None, None, None) => bail!("no source was given: try --help"),
     };
     let compile = Compile {
-        timeout: Some(args.compile_timeout),
-        memory: Some(args.compile_memory),
+        timeout: args.compile_timeout,
+        memory: args.compile_memory,
         cache: if args.no_cache { None } else { cache_dir() },
     };
-    let policy = args.policy.as_deref().map(Policy::named).transpose()?;
     let state = args.state.as_deref().map(read_source).transpose()?;
     let capsule = (args.capsule || state.is_some()).then_some(Capsule { state });
     let program = Program::Source { language: Box::new(language.clone()), source, args: args.args };
-    cell(launcher, &args.cell, program, Kind { compile, capsule, policy }, from_stdin)
+    cell(launcher, &args.cell, program, Kind { compile, capsule }, from_stdin)
 }
 
 /// How a source is run, beyond what every cell is told.
@@ -81,7 +80,6 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
 struct Kind {
     compile: Compile,
     capsule: Option<Capsule>,
-    policy: Option<Policy>,
 }
 
 /// Where what was compiled is kept, if anywhere.
@@ -166,11 +164,7 @@ fn cell(
     stdin_is_used: bool,
 ) -> anyhow::Result<ExitCode> {
     // Everything that can be wrong with the flags is, before anything is made.
-    let mut request = request(args, program, kind.compile)?;
-    request.capsule = kind.capsule;
-    if let Some(policy) = &kind.policy {
-        policy.apply(&mut request)?;
-    }
+    let request = request(args, program, kind.compile, kind.capsule)?;
     let stdin = match &args.stdin {
         Some(file) => Some(File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?.into()),
         None if stdin_is_used => None,
@@ -186,7 +180,7 @@ fn cell(
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let keep = match json || args.result.is_some() {
-        true => args.output_limit.min(usize::MAX as u64) as usize,
+        true => request.limits.output_bytes.min(usize::MAX as u64) as usize,
         // The last byte, to know whether the cursor is at the beginning of a line.
         false if stderr.is_terminal() => 2,
         false => 0,
@@ -256,48 +250,58 @@ pub(crate) fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Resu
     Ok(to.flush()?)
 }
 
-pub(crate) fn request(args: &CellArgs, program: Program, compile: Compile) -> anyhow::Result<Request> {
-    let usual = compile_limits();
-    Ok(Request {
+pub(crate) fn request(
+    args: &CellArgs,
+    program: Program,
+    compile: Compile,
+    capsule: Option<Capsule>,
+) -> anyhow::Result<Request> {
+    let millis = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
+    let mut request = Request {
         request_id: args.request_id.clone(),
         mode: Mode::Balanced,
         program,
         input: args.input.clone(),
         env: args.env.iter().map(variable).collect::<anyhow::Result<_>>()?,
-        limits: Limits {
-            wall_ms: args.timeout.as_millis() as u64,
-            grace_ms: args.grace.as_millis() as u64,
-            cpu_ms: args.cpu_time.map(|time| time.as_millis() as u64),
-            cpus: args.cpus,
-            memory_bytes: args.memory,
-            processes: args.processes,
-            open_files: args.open_files,
-            file_size_bytes: args.file_size.unwrap_or(args.scratch.saturating_add(1 << 20).min(1 << 50)),
-            scratch_bytes: args.scratch,
-            scratch_inodes: args.scratch_inodes,
-            output_bytes: args.output_limit,
-        },
-        compile: Limits {
-            wall_ms: compile.timeout.map_or(usual.wall_ms, |time| time.as_millis() as u64),
-            memory_bytes: compile.memory.unwrap_or(usual.memory_bytes),
-            ..usual
-        },
+        limits: default_limits(),
+        compile: compile_limits(),
         cache: compile.cache,
         collect: args.collect.clone(),
-        capsule: None,
-        network: match args.network {
+        capsule,
+        network: NetworkPolicy::None,
+        on_violation: OnViolation::Fail,
+        require: args.require.clone(),
+    };
+    let asked = AskedLimits {
+        wall_ms: millis(args.timeout),
+        cpu_ms: millis(args.cpu_time),
+        cpus: args.cpus,
+        memory_bytes: args.memory,
+        processes: args.processes,
+        open_files: args.open_files,
+        file_size_bytes: args.file_size,
+        scratch_bytes: args.scratch,
+        output_bytes: args.output_limit,
+        compile_wall_ms: millis(compile.timeout),
+        compile_memory_bytes: compile.memory,
+        network: args.network.map(|network| match network {
             Net::None => NetworkPolicy::None,
             Net::Local => NetworkPolicy::Local,
             Net::Restricted => NetworkPolicy::Restricted,
             Net::Full => NetworkPolicy::Full,
-        },
-        on_violation: match args.on_violation {
+        }),
+        on_violation: args.on_violation.map(|act| match act {
             args::OnViolation::Kill => OnViolation::Kill,
             args::OnViolation::Fail => OnViolation::Fail,
             args::OnViolation::Note => OnViolation::Note,
-        },
-        require: args.require.clone(),
-    })
+        }),
+    };
+    let named = args.policy.clone().or_else(|| std::env::var("HOTCELL_POLICY").ok().filter(|name| !name.is_empty()));
+    let policy = named.map(|name| policy::policies(args.state_dir.as_deref()).get(&name)).transpose()?;
+    settle(policy.as_ref().map(|known| &known.policy), &asked, &mut request)?;
+    request.limits.grace_ms = args.grace.as_millis() as u64;
+    request.limits.scratch_inodes = args.scratch_inodes;
+    Ok(request)
 }
 
 fn variable(text: &OsString) -> anyhow::Result<(OsString, OsString)> {

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
-use hotcell_contract::{Outcome, Phase, Status, show_duration};
-use hotcell_engine::{Asked, Language, Launcher, Program, Request, Signals, Source, Told, verify as run_checks};
+use hotcell_contract::{Limits, Outcome, Phase, Status, show_duration};
+use hotcell_engine::{
+    Asked, Language, Launcher, Program, Request, Signals, Source, Told, compile_limits, verify as run_checks,
+};
 
 use crate::args::{Output, VerifyArgs};
 use crate::run::{self, Compile, can_write, read_source, write_json};
@@ -98,7 +100,23 @@ fn request(args: &VerifyArgs, language: &Language, is_dir: bool) -> anyhow::Resu
     };
     let program = Program::Source { language: Box::new(language.clone()), source, args: vec![] };
     let compile = Compile { cache: run::cache_dir(), ..Compile::default() };
-    run::request(&args.cell, program, compile)
+    let mut request = run::request(&args.cell, program, compile, None)?;
+    // Checks compile: without a policy they have a compiler's room, but for what the caller says.
+    if args.cell.policy.is_none() {
+        let asked = request.limits.clone();
+        let room = compile_limits();
+        let cell = &args.cell;
+        request.limits = Limits {
+            memory_bytes: cell.memory.unwrap_or(room.memory_bytes),
+            processes: cell.processes.unwrap_or(room.processes),
+            open_files: cell.open_files.unwrap_or(room.open_files),
+            file_size_bytes: cell.file_size.unwrap_or(room.file_size_bytes),
+            scratch_bytes: cell.scratch.unwrap_or(room.scratch_bytes),
+            scratch_inodes: room.scratch_inodes.max(asked.scratch_inodes),
+            ..asked
+        };
+    }
+    Ok(request)
 }
 
 /// The caller's own command, outside any cell, as the caller would have run it.

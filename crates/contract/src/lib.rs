@@ -2,13 +2,20 @@
 
 mod class;
 mod outcome;
+mod policy;
 mod values;
 
 pub use class::*;
 pub use outcome::*;
+pub use policy::*;
 pub use values::*;
 
 /// The JSON Schema of [`Outcome`], as it is checked in under `schemas/`.
 pub fn outcome_schema() -> serde_json::Value {
     schemars::schema_for!(Outcome).to_value()
+}
+
+/// The JSON Schema of [`Policy`].
+pub fn policy_schema() -> serde_json::Value {
+    schemars::schema_for!(Policy).to_value()
 }

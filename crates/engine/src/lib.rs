@@ -21,7 +21,7 @@ pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
-pub use policy::{Policy, PolicyError};
+pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, settle};
 pub use request::{Capsule, Program, Request, Source, compile_limits, default_limits};
 pub use survey::{Surveyed, survey};
 pub use verify::{Asked, Repair, Told, verify};

@@ -1,60 +1,292 @@
-//! Named sets of limits and rules. A request may only lower what its policy says.
+//! Policies: the built-in ones and the operator's own, and what follows from one for a request.
+//!
+//! A request may only lower what its policy says. Without a policy the caller is the operator: the defaults are those of
+//! `balanced`, and nothing is a ceiling.
 
-use hotcell_contract::{Limits, NetworkPolicy, OnViolation};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use crate::request::{Capsule, Request, default_limits};
+use hotcell_contract::{
+    FailureClass, IsolationLevel, Limits, Mode, NetworkPolicy, OnViolation, Policy, Problem, PythonLayer, is_id,
+};
 
-/// One built-in policy.
-#[derive(Clone, Debug)]
-pub struct Policy {
-    pub name: &'static str,
-    limits: Limits,
-    on_violation: OnViolation,
-    capsule: bool,
-}
+use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
+
+const BUILT_IN: [&str; 8] = [
+    include_str!("../policies/balanced.toml"),
+    include_str!("../policies/fast.toml"),
+    include_str!("../policies/high_security.toml"),
+    include_str!("../policies/permissive.toml"),
+    include_str!("../policies/restricted.toml"),
+    include_str!("../policies/standard.toml"),
+    include_str!("../policies/strict.toml"),
+    include_str!("../policies/yellow_lane.toml"),
+];
+
+/// A policy file is a page, not a book.
+const MAX_FILE: u64 = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
-    #[error("`{0}` is not a policy that is known here: use yellow_lane")]
-    Unknown(String),
-    #[error("the policy {policy} has no network: leave out --network")]
-    Network { policy: &'static str },
+    #[error("`{name}` is not a policy that is known here: use one of {known}")]
+    Unknown { name: String, known: String },
+    #[error("`{0}` is built in: define one of another policy_id")]
+    BuiltIn(String),
+    #[error("the policy is wrong: {0}")]
+    Syntax(String),
+    #[error("the policy is wrong: {}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))]
+    Wrong(Vec<Problem>),
+    #[error("`{}` cannot be used: {error}", path.display())]
+    File { path: PathBuf, error: io::Error },
+    #[error("the policy {policy} refuses this: {why}")]
+    Refused { policy: String, class: FailureClass, why: String },
 }
 
-impl Policy {
-    pub fn named(name: &str) -> Result<Policy, PolicyError> {
-        match name {
-            // Unverified capsules that only look on: a tenth of a processor, 128 MiB, five seconds, one process, and
-            // the first attempt at anything else is the last.
-            "yellow_lane" => Ok(Policy {
-                name: "yellow_lane",
-                limits: Limits { wall_ms: 5_000, cpus: 0.1, memory_bytes: 128 << 20, processes: 1, ..default_limits() },
-                on_violation: OnViolation::Kill,
-                capsule: true,
-            }),
-            other => Err(PolicyError::Unknown(other.to_owned())),
-        }
+/// Where policies are found: built in, and as files of the operator's.
+pub struct Policies {
+    own: Option<PathBuf>,
+}
+
+/// One of them, with the text that it was written in.
+pub struct Known {
+    pub policy: Policy,
+    pub text: String,
+    pub built_in: bool,
+}
+
+impl Policies {
+    /// `own` need not exist.
+    pub fn new(own: Option<PathBuf>) -> Policies {
+        Policies { own }
     }
 
-    /// Brings a request down to what the policy allows.
-    pub fn apply(&self, request: &mut Request) -> Result<(), PolicyError> {
-        if request.network != NetworkPolicy::None {
-            return Err(PolicyError::Network { policy: self.name });
+    pub fn list(&self) -> Result<Vec<Known>, PolicyError> {
+        let mut known = vec![];
+        for text in BUILT_IN {
+            known.push(Known { policy: parse(text)?, text: text.to_owned(), built_in: true });
         }
-        let (asked, most) = (&mut request.limits, &self.limits);
-        asked.wall_ms = asked.wall_ms.min(most.wall_ms);
-        asked.cpus = asked.cpus.min(most.cpus);
-        asked.memory_bytes = asked.memory_bytes.min(most.memory_bytes);
-        asked.processes = asked.processes.min(most.processes);
-        asked.open_files = asked.open_files.min(most.open_files);
-        asked.file_size_bytes = asked.file_size_bytes.min(most.file_size_bytes);
-        asked.scratch_bytes = asked.scratch_bytes.min(most.scratch_bytes);
-        asked.scratch_inodes = asked.scratch_inodes.min(most.scratch_inodes);
-        asked.output_bytes = asked.output_bytes.min(most.output_bytes);
-        request.on_violation = self.on_violation;
-        if self.capsule {
-            request.capsule.get_or_insert_with(Capsule::default);
+        let files = self.own.iter().flat_map(|dir| fs::read_dir(dir).into_iter().flatten().flatten());
+        for path in files.map(|file| file.path()).filter(|path| path.extension().is_some_and(|e| e == "toml")) {
+            let text = read(&path)?;
+            known.push(Known { policy: parse(&text)?, text, built_in: false });
         }
-        Ok(())
+        known.sort_by(|a, b| (!a.built_in, &a.policy.policy_id).cmp(&(!b.built_in, &b.policy.policy_id)));
+        Ok(known)
     }
+
+    pub fn get(&self, name: &str) -> Result<Known, PolicyError> {
+        for text in BUILT_IN {
+            let policy = parse(text)?;
+            if policy.policy_id == name {
+                return Ok(Known { policy, text: text.to_owned(), built_in: true });
+            }
+        }
+        if let Some(path) = self.file(name).filter(|path| path.exists()) {
+            let text = read(&path)?;
+            return Ok(Known { policy: parse(&text)?, text, built_in: false });
+        }
+        let known = self.list()?.iter().map(|known| known.policy.policy_id.clone()).collect::<Vec<_>>().join(", ");
+        Err(PolicyError::Unknown { name: name.to_owned(), known })
+    }
+
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        self.own.as_ref().filter(|_| is_id(name)).map(|dir| dir.join(format!("{name}.toml")))
+    }
+
+    /// Keeps a policy under its id; one of the operator's own may be replaced.
+    pub fn define(&self, text: &str) -> Result<Policy, PolicyError> {
+        let policy = parse(text)?;
+        if self.get(&policy.policy_id).is_ok_and(|known| known.built_in) {
+            return Err(PolicyError::BuiltIn(policy.policy_id));
+        }
+        let path = self.file(&policy.policy_id).unwrap_or_default();
+        let failed = |error| PolicyError::File { path: path.clone(), error };
+        let dir = path.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(dir).map_err(failed)?;
+        let new = dir.join(format!(".{}-{}", policy.policy_id, std::process::id()));
+        let written = fs::File::create(&new).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&new, &path)).map_err(|error| {
+            let _ = fs::remove_file(&new);
+            failed(error)
+        })?;
+        Ok(policy)
+    }
+
+    pub fn delete(&self, name: &str) -> Result<Policy, PolicyError> {
+        let known = self.get(name)?;
+        if known.built_in {
+            return Err(PolicyError::BuiltIn(name.to_owned()));
+        }
+        let path = self.file(name).unwrap_or_default();
+        fs::remove_file(&path).map_err(|error| PolicyError::File { path, error })?;
+        Ok(known.policy)
+    }
+}
+
+fn read(path: &Path) -> Result<String, PolicyError> {
+    let failed = |error| PolicyError::File { path: path.to_owned(), error };
+    if fs::metadata(path).map_err(failed)?.len() > MAX_FILE {
+        return Err(failed(io::Error::other(format!("it has more than {MAX_FILE} bytes"))));
+    }
+    fs::read_to_string(path).map_err(failed)
+}
+
+/// A policy file, understood and found to be without contradiction.
+pub fn parse(text: &str) -> Result<Policy, PolicyError> {
+    let policy: Policy = toml::from_str(text).map_err(|e| {
+        let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        PolicyError::Syntax(format!("line {line}: {}", e.message().replace('\n', " ")))
+    })?;
+    let problems = policy.problems();
+    if problems.is_empty() { Ok(policy) } else { Err(PolicyError::Wrong(problems)) }
+}
+
+/// What the caller says about limits; what is left open is the policy's, or that of `balanced`.
+#[derive(Clone, Debug, Default)]
+pub struct AskedLimits {
+    pub wall_ms: Option<u64>,
+    pub cpu_ms: Option<u64>,
+    pub cpus: Option<f64>,
+    pub memory_bytes: Option<u64>,
+    pub processes: Option<u64>,
+    pub open_files: Option<u64>,
+    pub file_size_bytes: Option<u64>,
+    pub scratch_bytes: Option<u64>,
+    pub output_bytes: Option<u64>,
+    pub compile_wall_ms: Option<u64>,
+    pub compile_memory_bytes: Option<u64>,
+    pub network: Option<NetworkPolicy>,
+    pub on_violation: Option<OnViolation>,
+}
+
+fn millis(seconds: f64) -> u64 {
+    (seconds * 1000.0).round() as u64
+}
+
+/// The limits of a policy, as cells have them.
+pub fn limits_of(policy: &Policy) -> Limits {
+    let scratch = if policy.allow_file_write { policy.scratch_mb << 20 } else { 0 };
+    Limits {
+        wall_ms: millis(policy.max_wall_time_seconds),
+        cpu_ms: policy.max_cpu_seconds.map(millis),
+        cpus: policy.cpus,
+        memory_bytes: policy.max_memory_mb << 20,
+        processes: policy.max_processes,
+        open_files: policy.max_open_files,
+        file_size_bytes: policy.max_file_size_mb.map_or(scratch.saturating_add(1 << 20), |mb| mb << 20),
+        scratch_bytes: scratch,
+        output_bytes: policy.max_output_mb << 20,
+        ..default_limits()
+    }
+}
+
+/// Settles limits and rules of a request: the caller's wishes, under the policy when there is one.
+pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Request) -> Result<(), PolicyError> {
+    let mut limits = policy.map_or_else(default_limits, limits_of);
+    let mut compile = compile_limits();
+    if let Some(policy) = policy {
+        compile.wall_ms = millis(policy.compile.max_wall_time_seconds);
+        compile.memory_bytes = policy.compile.max_memory_mb << 20;
+        admit(policy, request)?;
+    }
+    let refuse = |what: &str, given: String, most: String| match policy {
+        Some(policy) => Err(PolicyError::Refused {
+            policy: policy.policy_id.clone(),
+            class: FailureClass::PolicyViolation,
+            why: format!("{what} of {given} is more than its {most}"),
+        }),
+        None => Ok(()),
+    };
+    let lower = |what: &str, slot: &mut u64, asked: Option<u64>| -> Result<(), PolicyError> {
+        let Some(asked) = asked else { return Ok(()) };
+        if asked > *slot {
+            refuse(what, asked.to_string(), slot.to_string())?;
+        }
+        *slot = asked;
+        Ok(())
+    };
+    lower("a wall time in ms", &mut limits.wall_ms, asked.wall_ms)?;
+    let mut cpu = limits.cpu_ms.unwrap_or(u64::MAX);
+    lower("a cpu time in ms", &mut cpu, asked.cpu_ms)?;
+    limits.cpu_ms = Some(cpu).filter(|ms| *ms != u64::MAX);
+    if let Some(cpus) = asked.cpus {
+        if cpus > limits.cpus {
+            refuse("a number of processors", cpus.to_string(), limits.cpus.to_string())?;
+        }
+        limits.cpus = cpus;
+    }
+    lower("a memory in bytes", &mut limits.memory_bytes, asked.memory_bytes)?;
+    lower("a number of processes", &mut limits.processes, asked.processes)?;
+    lower("a number of open files", &mut limits.open_files, asked.open_files)?;
+    lower("an output in bytes", &mut limits.output_bytes, asked.output_bytes)?;
+    lower("a scratch in bytes", &mut limits.scratch_bytes, asked.scratch_bytes)?;
+    if policy.is_none() {
+        limits.file_size_bytes = limits.scratch_bytes.saturating_add(1 << 20).min(1 << 50);
+    }
+    lower("a file size in bytes", &mut limits.file_size_bytes, asked.file_size_bytes)?;
+    lower("a compile time in ms", &mut compile.wall_ms, asked.compile_wall_ms)?;
+    lower("a compile memory in bytes", &mut compile.memory_bytes, asked.compile_memory_bytes)?;
+    let most = policy.map_or(NetworkPolicy::None, |policy| policy.network_policy);
+    let network = asked.network.unwrap_or(most);
+    if network > most {
+        refuse("a network", format!("{network:?}").to_lowercase(), format!("{most:?}").to_lowercase())?;
+    }
+    // From kill to note it gets milder.
+    let least = policy.map_or(OnViolation::Fail, |policy| policy.on_violation);
+    let on_violation = asked.on_violation.unwrap_or(least);
+    if on_violation > least {
+        refuse("an on_violation", format!("{on_violation:?}").to_lowercase(), format!("{least:?}").to_lowercase())?;
+    }
+    (request.limits, request.compile) = (limits, compile);
+    (request.network, request.on_violation) = (network, on_violation);
+    Ok(())
+}
+
+/// What a policy says about a request besides its limits.
+fn admit(policy: &Policy, request: &mut Request) -> Result<(), PolicyError> {
+    let refuse = |class, why: String| Err(PolicyError::Refused { policy: policy.policy_id.clone(), class, why });
+    match (policy.isolation_level, policy.mode) {
+        (IsolationLevel::Process, _) => {}
+        (IsolationLevel::None, _) => {
+            return refuse(FailureClass::PolicyViolation, "isolation_level none is not enabled here".into());
+        }
+        (IsolationLevel::Container, _) => {
+            let why = "isolation_level container needs a container backend, which this version does not have";
+            return refuse(FailureClass::PolicyViolation, why.into());
+        }
+        (IsolationLevel::Vm, Mode::Strict) => {
+            let why = "strict mode needs a runtime with a kernel of its own, which is not available here";
+            return refuse(FailureClass::StrictModeUnavailable, why.into());
+        }
+        (IsolationLevel::Vm, _) => {
+            let why = "isolation_level vm needs a runtime with a kernel of its own, which is not available here";
+            return refuse(FailureClass::StrictModeRequired, why.into());
+        }
+    }
+    if policy.require_approval {
+        return refuse(FailureClass::ApprovalRequired, "it needs an approval".into());
+    }
+    let allowed = |language: &str| policy.allowed_languages.iter().any(|known| known == language);
+    match &request.program {
+        _ if policy.allowed_languages.is_empty() => {}
+        Program::Source { language, .. } if allowed(&language.name) => {}
+        Program::Source { language, .. } => {
+            let why = format!("{} is not one of its languages: {}", language.name, policy.allowed_languages.join(", "));
+            return refuse(FailureClass::PolicyViolation, why);
+        }
+        Program::Command(_) => {
+            let why = format!("a command is none of its languages: {}", policy.allowed_languages.join(", "));
+            return refuse(FailureClass::PolicyViolation, why);
+        }
+    }
+    if policy.python == PythonLayer::Capsule {
+        request.capsule.get_or_insert_with(Capsule::default);
+    }
+    request.mode = policy.mode;
+    request.require.extend(policy.require.iter().cloned());
+    Ok(())
 }

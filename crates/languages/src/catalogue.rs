@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::sources::Sources;
+
 /// One language, as its file says it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -216,8 +218,8 @@ impl Catalogue {
         let marked = |l: &&Language| l.ways.iter().filter_map(|way| way.marker.as_deref()).any(has);
         let begun = |l: &&Language| l.entries.iter().any(|entry| has(entry));
         let only = || {
-            let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
-            let mut found = files.filter_map(|file| self.by_extension(&file.path()));
+            let files = Sources::Directory { host: dir.to_owned(), entry: None }.all()?;
+            let mut found = files.iter().filter_map(|file| self.by_extension(file));
             let first = found.next()?;
             found.all(|other| other.name == first.name).then_some(first)
         };

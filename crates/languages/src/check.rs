@@ -65,6 +65,12 @@ fn ready(
     {
         return Err(format!("no source has {text}"));
     }
+    let named = |word: &String| word == "{sources}" || word == "{siblings}";
+    if check.argv.iter().any(named)
+        && sources.with(&language.extensions, true, Path::new("")).is_none_or(|s| s.is_empty())
+    {
+        return Err(format!("there is no {} file", language.name));
+    }
     let mut tools = vec![];
     for name in &check.tools {
         let tool = &language.tools[name];

@@ -115,7 +115,7 @@ pub fn python(source: &str) -> Cell {
 }
 
 impl Cell {
-    fn new(verb: &str) -> Cell {
+    pub fn new(verb: &str) -> Cell {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mark = format!("hotcell-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = TempDir::new(&mark);

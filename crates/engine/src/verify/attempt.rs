@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotcell_contract::{
-    FailureClass, Limits, OnViolation, Outcome, Phase, RetryClass, SkippedCheck, Status, TerminalEvent, Tests, Tier,
+    FailureClass, Limits, Outcome, Phase, RetryClass, SkippedCheck, Status, TerminalEvent, Tests, Tier,
 };
 use hotcell_languages::{
     self as languages, Host, Language, PlannedCheck, Preparation, Ready, ReadyCheck, Results, ResultsFormat,
@@ -52,6 +52,7 @@ struct Attempt<'a> {
     /// Groups of which one has run.
     groups: Vec<String>,
     out_of_time: bool,
+    cancelled: bool,
 }
 
 pub(super) fn attempt(
@@ -85,6 +86,7 @@ pub(super) fn attempt(
         failed: None,
         groups: vec![],
         out_of_time: false,
+        cancelled: false,
     };
     for tier in [Tier::L0, Tier::L1] {
         let name = if tier == Tier::L0 { "L0" } else { "L1" };
@@ -159,6 +161,10 @@ impl Attempt<'_> {
             self.skip(&check.name, format!("it is not installed for {tool}"));
             return Ok(());
         }
+        if self.cancelled {
+            self.skip(&check.name, "the run was called off".into());
+            return Ok(());
+        }
         let class = match (&check.class, tier) {
             (Some(class), _) if class == "SyntaxError" => FailureClass::SyntaxError,
             (_, Tier::L0) => FailureClass::CompileError,
@@ -178,7 +184,7 @@ impl Attempt<'_> {
     /// The time of one check, but never more than is left.
     fn limits(&self) -> Limits {
         let left = self.budget.left.as_millis().max(1) as u64;
-        Limits { wall_ms: self.request.limits.wall_ms.min(left), ..self.request.compile.clone() }
+        Limits { wall_ms: self.request.limits.wall_ms.min(left), ..self.request.limits.clone() }
     }
 
     fn is_there(&mut self, probe: &Ready, ready: &ReadyCheck) -> Result<bool, ExecuteError> {
@@ -200,6 +206,7 @@ impl Attempt<'_> {
         let (mut passes, mut first_failure, mut last) = (0, None, None);
         for _ in 0..times {
             if self.budget.left < Duration::from_millis(1) {
+                self.out_of_time = true;
                 break;
             }
             let mut spec = check_spec(&self.cell, ready.step.clone(), &ready.tools, &self.limits())?;
@@ -207,13 +214,18 @@ impl Attempt<'_> {
             let streams = Streams { keep: KEEP, cancel: self.asked.cancel, ..Streams::default() };
             let report = self.budget.spend(|| self.launcher.run(&spec, streams))?;
             let program = spec.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-            let mut verdict = judge(&report, OnViolation::Fail, &program);
-            if let (Some(empty), End::Exited(code)) = (check.empty, report.end)
-                && code == empty
-                && report.violations.is_empty()
-            {
-                self.skip(&check.name, "it found no tests".into());
+            let mut verdict = judge(&report, self.request.on_violation, &program);
+            let said = check.results.as_ref().map(|results| tests(results, &report));
+            let none = matches!(&said, Some(Some(said)) if said.passed + said.failed == 0);
+            let empty = check.empty.map(End::Exited) == Some(report.end) && report.violations.is_empty();
+            if none && (verdict.class.is_none() || empty) {
+                self.skip(&check.name, "it ran no test".into());
                 return Ok(());
+            }
+            // Code that ends the runner before its tests has not passed them.
+            if verdict.class.is_none() && said == Some(None) {
+                verdict.class = Some(class);
+                verdict.message = Some("the runner ended without a word about the tests".into());
             }
             let by_itself = matches!(verdict.class, Some(FailureClass::RuntimeError | FailureClass::Signaled));
             if by_itself && verdict.terminal.is_none() {
@@ -225,14 +237,26 @@ impl Attempt<'_> {
                     passes += 1;
                     last = Some(done);
                 }
-                Some(_) if first_failure.is_none() => first_failure = Some(done),
-                Some(_) => {}
+                Some(class) => {
+                    // What the cell refused weighs more than a test that failed.
+                    let worse =
+                        |old: &Done| class.is_violation() && !old.verdict.class.is_some_and(|c| c.is_violation());
+                    if first_failure.as_ref().is_none_or(worse) {
+                        first_failure = Some(done);
+                    }
+                }
+            }
+            let ended = first_failure.as_ref().and_then(|done| done.verdict.terminal);
+            if ended == Some(TerminalEvent::Cancelled) {
+                self.cancelled = true;
+                break;
             }
         }
         if let Some(group) = &check.group {
             self.groups.push(group.clone());
         }
-        let flaky = passes > 0 && first_failure.is_some();
+        let by_test = |done: &Done| done.verdict.class.is_some_and(|class| !class.is_violation());
+        let flaky = passes > 0 && first_failure.as_ref().is_some_and(by_test) && !self.cancelled;
         let Some(mut done) = first_failure.or(last) else { return Ok(()) };
         done.flaky = flaky;
         if flaky {
@@ -241,11 +265,6 @@ impl Attempt<'_> {
         let mut phase = phase(&check.name, &done.report, &done.verdict);
         phase.tier = Some(tier);
         phase.tests = check.results.as_ref().and_then(|results| tests(results, &done.report));
-        let none = phase.tests.as_ref().is_some_and(|tests| tests.passed + tests.failed == 0);
-        if none && done.verdict.class.is_none() {
-            self.skip(&check.name, "it ran no test".into());
-            return Ok(());
-        }
         self.add(tier, phase, done);
         Ok(())
     }
@@ -264,11 +283,11 @@ impl Attempt<'_> {
     /// The caller's own command, in the same cell, with the language's tools.
     fn l2(&mut self, tools: &languages::Tools) -> Result<(), ExecuteError> {
         let Some(command) = &self.asked.l2 else { return Ok(()) };
-        if let Some(failed) = self.failed {
-            self.skip("L2", format!("{failed:?} failed"));
+        if self.cancelled || self.is_out_of_time("L2") {
             return Ok(());
         }
-        if self.is_out_of_time("L2") {
+        if let Some(failed) = self.failed {
+            self.skip("L2", format!("{failed:?} failed"));
             return Ok(());
         }
         let argv = ["/bin/sh", "-c", command].map(Into::into).to_vec();
@@ -292,7 +311,7 @@ impl Attempt<'_> {
         let Some(Done { spec, report, verdict, flaky }) = self.decisive else {
             let what = match source {
                 Source::Given { files } => files.first().map(|(name, _)| name.clone()).unwrap_or_default(),
-                Source::InInput { entry } => entry.clone().unwrap_or_default().display().to_string(),
+                Source::InInput { .. } => self.request.input.clone().unwrap_or_default().display().to_string(),
             };
             let why = self.skipped.iter().map(|s| format!("{}: {}", s.check, s.reason)).collect::<Vec<_>>().join("; ");
             return Err(ExecuteError::NothingToCheck { what, why });
@@ -310,7 +329,11 @@ impl Attempt<'_> {
             outcome.terminal_event = Some(TerminalEvent::BudgetExceeded);
             outcome.message = Some(format!("the budget of {:?} is used up", self.asked.budget));
         }
-        outcome.retry_class = if flaky { Some(RetryClass::Flake) } else { judge::retry(outcome.failure_class) };
+        outcome.retry_class = match outcome.terminal_event {
+            Some(TerminalEvent::Cancelled) => None,
+            _ if flaky && outcome.terminal_event.is_none() => Some(RetryClass::Flake),
+            _ => judge::retry(outcome.failure_class),
+        };
         outcome.skipped_checks = self.skipped;
         outcome.duration_ms = spent.as_millis() as u64;
         for phase in &outcome.phases {

@@ -73,7 +73,8 @@ pub fn verify(
         (asked.tell)(Told::Attempt(number));
         let mut outcome = attempt(launcher, &request, asked, &mut budget)?;
         outcome.attempt = number;
-        let worth_another = matches!(outcome.retry_class, Some(RetryClass::Syntax | RetryClass::Deterministic));
+        let worth_another = matches!(outcome.retry_class, Some(RetryClass::Syntax | RetryClass::Deterministic))
+            && !budget.left.is_zero();
         let Some(repair) = repair.as_mut().filter(|_| outcome.status == Status::Fail && worth_another) else {
             return Ok(outcome);
         };

@@ -7,6 +7,10 @@ pub(super) fn parse(text: &[u8]) -> Option<TestResults> {
     let mut results = TestResults::default();
     let (mut ran, mut failed) = (None, 0u64);
     for line in text.lines() {
+        // One letter a test: `.` for each that begins, E behind one that failed, I for one that is ignored.
+        if !line.is_empty() && line.bytes().all(|b| matches!(b, b'.' | b'E' | b'I')) {
+            results.skip(line.bytes().filter(|b| *b == b'I').count() as u64);
+        }
         if let Some((number, name)) = line.split_once(") ")
             && number.bytes().all(|b| b.is_ascii_digit())
             && !number.is_empty()

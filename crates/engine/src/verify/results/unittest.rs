@@ -128,15 +128,22 @@ impl Run {
     /// How many passed is not said: it is what is left of those that ran, and no fewer than were said to be ok, which
     /// matters for Python 3.12.1, the one that does not count skipped tests among those that ran.
     fn results(self, ran: u64, totals: &Totals) -> TestResults {
-        let mut results = self.failures;
-        self.unexpected.iter().for_each(|name| results.name(name));
+        let none_failed = [totals.failures, totals.errors, totals.unexpected_successes] == [0; 3];
+        // Headings of failures that the totals know nothing of were printed by the tests themselves.
+        let (mut results, failed) = match none_failed {
+            true => (TestResults::default(), HashSet::new()),
+            false => (self.failures, self.failed),
+        };
+        if !none_failed {
+            self.unexpected.iter().for_each(|name| results.name(name));
+        }
         for count in [totals.failures, totals.errors, totals.unexpected_successes] {
             results.fail(count);
         }
         results.skip(totals.skipped);
         results.skip(totals.expected_failures);
-        let failed = self.failed.len() as u64;
-        let both = self.failed.intersection(&self.skipped).count() as u64;
+        let both = failed.intersection(&self.skipped).count() as u64;
+        let failed = failed.len() as u64;
         let skipped = totals.skipped.saturating_sub(self.skips_beside_tests.saturating_add(both));
         let others = [failed, skipped, totals.expected_failures, totals.unexpected_successes];
         let left = others.iter().fold(ran, |left, &count| left.saturating_sub(count));

@@ -1,0 +1,103 @@
+//! `hotcell policy`: what is known, what is wrong with a file, and policies of the operator's own.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::Style;
+use anyhow::Context;
+use hotcell_contract::{Policy, show_duration, show_size};
+use hotcell_engine::{Known, Policies, parse_policy};
+use serde_json::json;
+
+use crate::args::{Output, PolicyArgs, PolicyVerb};
+use crate::show::painted;
+
+/// Where the operator's things are: the flag, the environment, the usual place.
+pub(crate) fn state_dir(flag: Option<&Path>) -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let usual = || absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    flag.map(Path::to_owned).or_else(|| absolute("HOTCELL_STATE_DIR")).or_else(|| Some(usual()?.join("hotcell")))
+}
+
+pub(crate) fn policies(flag: Option<&Path>) -> Policies {
+    Policies::new(state_dir(flag).map(|dir| dir.join("policies")))
+}
+
+pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
+    let policies = policies(args.state_dir.as_deref());
+    let read = |file: &Path| std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()));
+    let mut out = std::io::stdout().lock();
+    match &args.verb {
+        PolicyVerb::List => list(&mut out, &policies.list()?, args.output)?,
+        PolicyVerb::Show { name } => {
+            let known = policies.get(name)?;
+            match args.output {
+                Output::Text => write!(out, "{}", known.text)?,
+                Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&known.policy)?)?,
+            }
+        }
+        PolicyVerb::Check { file } => {
+            let policy = parse_policy(&read(file)?)?;
+            writeln!(out, "{} is a policy: {}", file.display(), policy.policy_id)?;
+        }
+        PolicyVerb::Define { file } => {
+            let policy = policies.define(&read(file)?)?;
+            writeln!(out, "{} is defined", policy.policy_id)?;
+        }
+        PolicyVerb::Delete { name } => {
+            policies.delete(name)?;
+            writeln!(out, "{name} is gone")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(out: &mut impl Write, known: &[Known], how: Output) -> anyhow::Result<()> {
+    if how == Output::Json {
+        let all: Vec<_> = known.iter().map(|k| json!({ "built_in": k.built_in, "policy": k.policy })).collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "policies": all }))?)?;
+        return Ok(());
+    }
+    let colour = std::io::stdout().is_terminal();
+    let head = row("policy", "isolation", "net", "wall", "cpu", "memory", "procs", "languages and more");
+    writeln!(out, "{}", painted(&head, Style::new().bold(), colour))?;
+    for Known { policy, .. } in known {
+        let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let seconds = |s: f64| show_duration(Duration::from_secs_f64(s.clamp(0.0, 1e9)));
+        writeln!(
+            out,
+            "{}",
+            row(
+                &policy.policy_id,
+                &word(serde_json::to_value(policy.isolation_level)?),
+                &word(serde_json::to_value(policy.network_policy)?),
+                &seconds(policy.max_wall_time_seconds),
+                &policy.max_cpu_seconds.map(seconds).unwrap_or_default(),
+                &show_size(policy.max_memory_mb << 20),
+                &policy.max_processes.to_string(),
+                &more(policy),
+            )
+        )?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+fn row(id: &str, level: &str, net: &str, wall: &str, cpu: &str, memory: &str, procs: &str, more: &str) -> String {
+    format!("{id:<14} {level:<10} {net:<10} {wall:>6} {cpu:>6} {memory:>9} {procs:>5}  {more}")
+}
+
+fn more(policy: &Policy) -> String {
+    let mut words = match policy.allowed_languages.is_empty() {
+        true => vec!["all".to_owned()],
+        false => vec![policy.allowed_languages.join(" ")],
+    };
+    let mut say = |is: bool, word: &str| words.extend(is.then(|| word.to_owned()));
+    say(!policy.allow_file_write, "no writing");
+    say(policy.require_approval, "approval");
+    say(policy.python == hotcell_contract::PythonLayer::Capsule, "capsule");
+    say(policy.on_violation == hotcell_contract::OnViolation::Kill, "kill");
+    words.join(", ")
+}
