@@ -6,7 +6,7 @@ use crate::harness::*;
 
 const C: &str = "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }\n";
 /// Shown to the cell from where it is kept, for its size.
-const LARGE: &str = "#include <stdio.h>\nstatic char pad[400000] = { 1 };\n\
+const LARGE: &str = "#include <stdio.h>\nvolatile char pad[400000] = { 1 };\n\
                      int main(void) { puts(pad[0] ? \"hello\" : \"\"); return 0; }\n";
 const JAVA: &str = "public class Main {\n  static class A { String a() { return \"hel\"; } }\n\
                     static class B { String b() { return \"lo\"; } }\n\

@@ -128,6 +128,11 @@ impl Hotcell {
         self
     }
 
+    pub fn without(mut self, key: &str) -> Hotcell {
+        self.command.env_remove(key);
+        self
+    }
+
     pub fn cwd(mut self, dir: impl AsRef<Path>) -> Hotcell {
         self.command.current_dir(dir);
         self
