@@ -258,6 +258,36 @@ fn the_cache_may_be_deleted_while_large_programs_run() {
     while_it_is_deleted("a.c", source, 25);
 }
 
+/// There when it is looked at and gone when it is used, or the other way round: as often as can be.
+#[test]
+fn the_cache_may_vanish_between_a_look_and_its_use() {
+    let place = Place::new();
+    let source = "#include <stdio.h>\nvolatile char pad[400000] = { 1 };\n\
+                  int main(void) { puts(pad[0] ? \"hello\" : \"\"); return 0; }\n";
+    let file = place.write("work/a.c", source);
+    place.run(words(&file)).go().says("hello\n");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let aside = place.path("aside");
+                if std::fs::rename(place.cache(), &aside).is_ok() {
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    // One that was made meanwhile is in the way.
+                    let _ = std::fs::remove_dir_all(place.cache());
+                    let _ = std::fs::rename(&aside, place.cache());
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        let ran: Vec<Ran> = (0..40).map(|_| place.run(words(&file)).go()).collect();
+        over.store(true, Ordering::Relaxed);
+        let wrong: Vec<String> =
+            ran.iter().filter(|ran| (ran.code, ran.out().as_str()) != (0, "hello\n")).map(Ran::brief).collect();
+        assert!(wrong.is_empty(), "{} of {} are wrong: {}", wrong.len(), ran.len(), wrong[0]);
+    });
+}
+
 /// Started while it was there, and still going when it is gone.
 #[test]
 fn a_program_that_runs_outlives_the_cache() {

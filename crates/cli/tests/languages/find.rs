@@ -325,7 +325,7 @@ fn real_python(place: &Place) -> PathBuf {
 
 #[test]
 fn a_virtual_environment_runs_with_its_own_modules() {
-    let place = Place::new();
+    let place = Place::outside_of_tmp();
     let python = real_python(&place);
     let made =
         std::process::Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(place.path("venv")).status();
@@ -349,7 +349,7 @@ fn a_virtual_environment_runs_with_its_own_modules() {
 
 #[test]
 fn a_toolchain_outside_of_usr_runs_and_nothing_beside_it_is_seen() {
-    let place = Place::new();
+    let place = Place::outside_of_tmp();
     let bash = Path::new("/bin/bash").canonicalize().expect("bash is on this host");
     std::fs::create_dir_all(place.path("opt/tools/bin")).expect("ours");
     std::fs::copy(bash, place.path("opt/tools/bin/bash")).expect("ours");
@@ -360,4 +360,14 @@ fn a_toolchain_outside_of_usr_runs_and_nothing_beside_it_is_seen() {
     let ran = place.run([&file]).env("PATH", place.path("opt/tools/bin")).go().passes();
     let shell = place.path("opt/tools/bin/bash");
     assert_eq!(ran.out(), format!("bin\n{}\n", shell.display()), "{}", ran.brief());
+}
+
+/// What is called /tmp on the host is something else in the cell, which must not make a toolchain disappear.
+#[test]
+fn a_toolchain_below_tmp_runs() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("opt/bin")).expect("ours");
+    std::fs::copy("/bin/bash", place.path("opt/bin/bash")).expect("ours");
+    let file = place.write("work/a.sh", "echo ran; echo x > /tmp/mine && cat /tmp/mine");
+    place.run([&file]).env("PATH", place.path("opt/bin")).go().says("ran\nx\n");
 }

@@ -43,9 +43,18 @@ pub struct Ran {
 
 impl Place {
     pub fn new() -> Place {
+        Place::below(&std::env::temp_dir())
+    }
+
+    /// Where no cell has a directory of its own.
+    pub fn outside_of_tmp() -> Place {
+        Place::below(Path::new("/var/tmp"))
+    }
+
+    fn below(dir: &Path) -> Place {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("hotcell-languages-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let place = Place { dir: std::env::temp_dir().join(name) };
+        let place = Place { dir: dir.join(name) };
         for dir in ["home", "work"] {
             std::fs::create_dir_all(place.dir.join(dir)).expect("a directory can be made");
         }

@@ -163,9 +163,17 @@ fn a_file_that_is_not_toml_is_refused() {
     wrong("this is not toml", &["line 1"]);
     wrong("name = \"perl", &["line 1"]);
     wrong("\n\nname = [\n", &["line"]);
-    wrong("name = \"a\"\nname = \"b\"\n", &["line 2", "name"]);
-    wrong("name = 'ü'\n= \n", &["line 2"]);
+    wrong("name = \"a\"\nname = \"b\"\n", &["line", "duplicate key"]);
+    wrong("name = 'ü'\n= \n", &["line"]);
     wrong("", &["line", "name"]);
+}
+
+/// Lines are counted as editors do.
+#[test]
+fn a_wrong_line_is_named_by_its_number() {
+    wrong("name = \"a\"\nname = \"b\"\n", &["line 2:"]);
+    wrong(&PERL.replace("aliases", "alias"), &["line 3:", "`alias`"]);
+    wrong(&PERL.replace("extensions = [\"pl\", \"pm\"]", "extensions = \"pl\""), &["line 4:"]);
 }
 
 #[test]
@@ -177,10 +185,10 @@ fn a_file_that_is_not_utf8_is_refused() {
 
 #[test]
 fn an_unknown_field_is_refused() {
-    wrong(&PERL.replace("aliases", "alias"), &["line 3", "alias"]);
+    wrong(&PERL.replace("aliases", "alias"), &["`alias`"]);
     wrong(&PERL.replace("version =", "versions ="), &["versions"]);
     wrong(&PERL.replace("run.env", "run.environment"), &["environment"]);
-    wrong(&PERL.replace("extensions = [\"pl\", \"pm\"]", "extensions = \"pl\""), &["line 4"]);
+    wrong(&PERL.replace("extensions = [\"pl\", \"pm\"]", "extensions = \"pl\""), &["line"]);
     wrong(&PERL.replace("package = \"perl\"", ""), &["package"]);
 }
 
