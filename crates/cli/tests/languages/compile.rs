@@ -308,3 +308,22 @@ fn compiling_is_told_on_a_terminal_alone() {
     let ran = ran.go();
     assert_eq!((ran.code, ran.out().as_str(), ran.stderr.as_str()), (0, "ran\n", ""));
 }
+
+/// What is little for a program is enough to begin one, in every language: runtimes and compilers are not counted in.
+#[test]
+fn tight_limits_of_the_run_leave_every_language_possible() {
+    let place = Place::new();
+    for (language, source) in [
+        ("python", "print(1)"),
+        ("javascript", "console.log(1)"),
+        ("go", "package main\nimport \"fmt\"\nfunc main() { fmt.Println(1) }\n"),
+        ("rust", "fn main() { println!(\"1\") }"),
+        ("java", "class It { public static void main(String[] a) { System.out.println(1); } }"),
+        ("bash", "echo 1"),
+        ("c", "#include <stdio.h>\nint main(void) { puts(\"1\"); return 0; }\n"),
+    ] {
+        for flags in [["--processes", "1"], ["--scratch", "0"], ["--memory", "64m"], ["--output-limit", "2"]] {
+            place.run(["--lang", language, "--code", source].iter().chain(&flags)).go().says("1\n");
+        }
+    }
+}

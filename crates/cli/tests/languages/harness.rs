@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(240);
 /// An id that owns nothing.
 pub const USER: u32 = 54321;
 
-/// A directory of the test's own: `home` is the home of every run, `work` is where runs start.
+/// A directory of the test's own: `home` is the home of every run, `work` is where runs start, `tmp` its TMPDIR.
 pub struct Place {
     pub dir: PathBuf,
 }
@@ -55,7 +55,7 @@ impl Place {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let name = format!("hotcell-languages-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let place = Place { dir: dir.join(name) };
-        for dir in ["home", "work"] {
+        for dir in ["home", "work", "tmp"] {
             std::fs::create_dir_all(place.dir.join(dir)).expect("a directory can be made");
         }
         place
@@ -84,7 +84,7 @@ impl Place {
         let mark = format!("hotcell-language-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let mut command = Command::new(binary());
         command.current_dir(self.path("work")).env("HOME", self.path("home")).env("HOTCELL_TEST_MARK", &mark);
-        command.env("SECRET_OF_THE_HOST", "do-not-tell");
+        command.env("SECRET_OF_THE_HOST", "do-not-tell").env("TMPDIR", self.path("tmp"));
         // The toolchains of whoever runs the tests, whose home this is not.
         if let Some(home) = std::env::var_os("HOME").filter(|_| std::env::var_os("RUSTUP_HOME").is_none()) {
             command.env("RUSTUP_HOME", Path::new(&home).join(".rustup"));
@@ -159,7 +159,7 @@ impl Hotcell {
     }
 
     /// As an ordinary user, who is not the one that owns the place.
-    pub fn as_user(mut self) -> Hotcell {
+    pub fn by_user(mut self) -> Hotcell {
         self.command.uid(USER).gid(USER);
         self
     }
