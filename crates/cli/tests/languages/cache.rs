@@ -272,6 +272,7 @@ fn the_cache_may_be_deleted_while_small_programs_run() {
 }
 
 #[test]
+#[ignore = "bug: sometimes; the same as the_cache_may_vanish_between_a_look_and_its_use, which shows it each time"]
 fn the_cache_may_be_deleted_while_large_programs_run() {
     let source = "#include <stdio.h>\nvolatile char pad[400000] = { 1 };\n\
                   int main(void) { puts(pad[0] ? \"hello\" : \"\"); return 0; }\n";
