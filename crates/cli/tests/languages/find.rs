@@ -330,7 +330,21 @@ fn real_python(place: &Place) -> PathBuf {
 #[test]
 fn a_virtual_environment_runs_with_its_own_modules() {
     let place = Place::outside_of_tmp();
-    let python = real_python(&place);
+    let prefix = place.path("venv");
+    virtual_environment(&place, &prefix);
+}
+
+/// Where a cell has a directory of its own, it is seen elsewhere.
+#[test]
+fn a_virtual_environment_below_tmp_runs_with_its_own_modules() {
+    let place = Place::new();
+    let prefix = Path::new("/opt/host").join(place.path("venv").strip_prefix("/").expect("absolute"));
+    virtual_environment(&place, &prefix);
+}
+
+#[track_caller]
+fn virtual_environment(place: &Place, prefix: &Path) {
+    let python = real_python(place);
     let made =
         std::process::Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(place.path("venv")).status();
     assert!(made.expect("python starts").success());
@@ -340,12 +354,12 @@ fn a_virtual_environment_runs_with_its_own_modules() {
     }
     assert_eq!(packages.len(), 1);
     std::fs::write(packages[0].join("of_the_venv.py"), "WORD = 'of the venv'\n").expect("ours");
-    let found = toolchain(look(&place, &["venv/bin", "/usr/bin"]), "python");
+    let found = toolchain(look(place, &["venv/bin", "/usr/bin"]), "python");
     assert_eq!(found, Ok(place.path("venv/bin/python3")));
     let file = place.write("work/a.py", "import sys, of_the_venv\nprint(of_the_venv.WORD, sys.prefix)");
     let path = std::env::join_paths([place.path("venv/bin"), "/usr/bin".into()]).expect("no colons");
     let ran = place.run([&file]).env("PATH", path).go();
-    ran.says(&format!("of the venv {}\n", place.path("venv").display()));
+    ran.says(&format!("of the venv {}\n", prefix.display()));
     // The twin: without it, the module is not there.
     let ran = place.run([&file]).go().fails("RuntimeError", 1);
     assert!(ran.err().contains("of_the_venv"), "{}", ran.err());
@@ -368,7 +382,6 @@ fn a_toolchain_outside_of_usr_runs_and_nothing_beside_it_is_seen() {
 
 /// What is called /tmp on the host is something else in the cell, which must not make a toolchain disappear.
 #[test]
-#[ignore = "bug: the scratch of the cell hides it"]
 fn a_toolchain_below_tmp_runs() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("opt/bin")).expect("ours");

@@ -15,16 +15,16 @@ package = "perl"
 version = ["-e", "print $^V"]
 
 [env]
-FOR_ALL = "of the file"
+FOR_TOOLS = "not for the program"
 
 [[way]]
 tools = ["perl"]
 run.argv = ["{perl}", "{entry}", "{args}"]
-run.env = { SIZE = "{memory}" }
+run.env = { SIZE = "{memory}", WORD = "of the file" }
 parse.argv = ["{perl}", "-c", "{entry}"]
 "#;
 
-const SOURCE: &str = "print \"perl @ARGV $ENV{FOR_ALL} $ENV{SIZE}\\n\";";
+const SOURCE: &str = "print \"perl @ARGV $ENV{FOR_TOOLS}$ENV{WORD} $ENV{SIZE}\\n\";";
 
 fn known(place: &Place, run: impl Fn(Hotcell) -> Hotcell) -> Vec<Value> {
     let ran = run(place.hotcell(["languages", "--output", "json"])).go();
