@@ -13,7 +13,9 @@ use crate::show::painted;
 
 /// What is built in, and a directory of the user's own: by the flag, the environment, or the usual place.
 pub(crate) fn catalogue(own: Option<&Path>) -> anyhow::Result<Catalogue> {
-    let named = own.map(Path::to_owned).or_else(|| std::env::var_os("HOTCELL_LANGUAGES").map(PathBuf::from));
+    let named = own
+        .map(Path::to_owned)
+        .or_else(|| std::env::var_os("HOTCELL_LANGUAGES").filter(|name| !name.is_empty()).map(PathBuf::from));
     let usual = || {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;

@@ -52,6 +52,9 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
         args.entry = Some(inside(file, dir)?);
         named = None;
     }
+    if args.entry.is_some() && (named.is_some() || args.code.is_some() || from_stdin) {
+        bail!("--entry is for a directory: the source was given by itself");
+    }
     let hint = named.as_deref().or(args.entry.as_deref());
     let language = language(&catalogue, args.lang.as_deref(), hint, args.cell.input.as_deref())?;
     let source = match (args.code, named, &args.cell.input) {
@@ -87,7 +90,8 @@ pub(crate) fn cache_dir() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let own =
         || Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("hotcell/build"));
-    absolute("HOTCELL_CACHE").or_else(own)
+    let named = std::env::var_os("HOTCELL_CACHE").filter(|name| !name.is_empty());
+    named.and_then(|name| std::path::absolute(name).ok()).or_else(own)
 }
 
 /// A source by itself. Every toolchain here reads UTF-8 and some silently make something else of other bytes.
@@ -96,7 +100,12 @@ pub(crate) fn given(language: &Language, file: Option<&Path>, bytes: Vec<u8>) ->
         let name = file.map_or("the source".into(), |file| format!("`{}`", file.display()));
         bail!("{name} is not UTF-8 at byte {}: convert it first", e.valid_up_to());
     }
-    let name = match file.and_then(Path::file_name) {
+    let is_own = |file: &&Path| {
+        let extension = file.extension().unwrap_or_default();
+        language.extensions.iter().any(|known| extension == known.as_str())
+    };
+    // Compilers go by the name: one of another language's, or none, is replaced.
+    let name = match file.filter(is_own).and_then(Path::file_name) {
         Some(name) => name.to_string_lossy().into_owned(),
         None => language.name_for(&bytes),
     };

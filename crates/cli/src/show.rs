@@ -19,7 +19,9 @@ pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
 /// What a compiler said that refused the program; one that took it is not heard.
 pub(crate) fn compiler(outcome: &Outcome) {
     if let Some(compile) = outcome.phases.last().filter(|phase| phase.name == "compile") {
-        let _ = write!(std::io::stderr(), "{}{}", compile.stdout, compile.stderr);
+        let text = format!("{}{}", compile.stdout, compile.stderr);
+        let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let _ = write!(std::io::stderr(), "{text}{end}");
     }
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn summary(outcome: &Outcome) {
         Status::Fail => ("fail", AnsiColor::Red),
     };
     let mut line = painted(mark, colour.on_default().bold(), terminal);
-    if outcome.phases.iter().any(|phase| phase.tier.is_some()) {
+    if outcome.status == Status::Pass && outcome.phases.iter().any(|phase| phase.tier.is_some()) {
         line += &format!(" {:?}", outcome.tier);
     }
     if let Some(class) = outcome.failure_class {

@@ -25,7 +25,7 @@ const KEEP: usize = 1 << 20;
 const MAX_HASHED: u64 = 512 << 20;
 const MAX_HASHED_FILES: usize = 20_000;
 /// Part of every key: another number is another cache.
-const FORMAT: &str = "hotcell 1";
+const FORMAT: &str = "hotcell 2";
 
 pub(crate) enum Built {
     /// There is nothing to compile.
@@ -89,7 +89,7 @@ pub(crate) fn build(
 
 fn attach(planned: &mut Planned, product: &Product) {
     product::attach(product, &mut planned.run);
-    let entry = planned.run.files.first().map(|file| file.path.clone()).unwrap_or_default();
+    let entry = planned.language.as_ref().map(|language| language.entry.clone()).unwrap_or_default();
     let class = product::main_class(product, &entry);
     for word in planned.run.argv.iter_mut().filter(|word| *word == "{main_class}") {
         word.clone_from(&class);
@@ -185,6 +185,8 @@ fn words(spec: &Spec) -> Vec<u8> {
         all.extend_from_slice(word.as_bytes());
         all.push(0);
     }
+    all.extend_from_slice(spec.cwd.as_os_str().as_bytes());
+    all.push(0);
     for (key, value) in &spec.env {
         all.extend_from_slice(&[key.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
     }

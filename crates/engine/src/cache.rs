@@ -9,6 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+use sha2::{Digest, Sha256};
+
 use crate::product::{File, Product};
 
 /// All entries together.
@@ -41,20 +43,13 @@ impl Cache {
     pub(crate) fn get(&self, key: &str) -> Option<Product> {
         let entry = self.dir.join(key);
         let manifest = fs::read_to_string(entry.join(MANIFEST)).ok()?;
-        let mut product = vec![];
-        for line in manifest.lines() {
-            let (mode, rest) = line.split_once(' ')?;
-            let (size, path) = rest.split_once(' ')?;
-            let (mode, size, path) = (u32::from_str_radix(mode, 8).ok()?, size.parse::<u64>().ok()?, Path::new(path));
-            let kept = entry.join(FILES).join(path);
-            if fs::symlink_metadata(&kept).ok().filter(|meta| meta.is_file())?.len() != size {
-                return None;
-            }
-            let bytes = if size < crate::product::LARGE as u64 { fs::read(&kept).ok()? } else { vec![] };
-            product.push(File { path: path.to_owned(), mode, bytes, kept: Some(kept) });
+        let (sum, lines) = manifest.split_once('\n')?;
+        if sum != hash(lines.as_bytes()) || lines.is_empty() {
+            return None;
         }
+        let product: Option<Product> = lines.lines().map(|line| kept(&entry, line)).collect();
         let _ = touch(&entry);
-        Some(product)
+        product
     }
 
     /// The directory of an entry of which it does not matter whether it is whole.
@@ -100,9 +95,14 @@ impl Cache {
             fs::create_dir_all(at.parent().unwrap_or(new))?;
             let mut out = OpenOptions::new().write(true).create_new(true).mode(file.mode).open(at)?;
             out.write_all(&file.bytes)?;
-            manifest += &format!("{:o} {} {name}\n", file.mode, file.bytes.len());
+            // On the disk before its name is: a file that lost its contents with the power must not be found whole.
+            out.sync_data()?;
+            let time = modified(&out.metadata()?);
+            manifest += &format!("{:o} {} {time} {name}\n", file.mode, file.bytes.len());
         }
-        fs::write(new.join(MANIFEST), manifest)
+        let mut out = fs::File::create(new.join(MANIFEST))?;
+        out.write_all(format!("{}\n{manifest}", hash(manifest.as_bytes())).as_bytes())?;
+        out.sync_data()
     }
 
     /// Throws the longest unused out until there is room again; never `but`.
@@ -111,7 +111,7 @@ impl Cache {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let manifest = entry.path().join(MANIFEST);
             let text = fs::read_to_string(&manifest).unwrap_or_default();
-            let bytes = text.lines().filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum();
+            let bytes = text.lines().skip(1).filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum();
             let used = manifest.metadata().or_else(|_| entry.metadata()).and_then(|meta| meta.modified());
             let Ok(used) = used else { continue };
             // One that nobody will finish any more.
@@ -137,6 +137,34 @@ impl Cache {
 /// Used now: the last to be thrown out.
 fn touch(entry: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(entry.join(MANIFEST))?.set_modified(SystemTime::now())
+}
+
+/// One file of an entry, if it is what the manifest says.
+fn kept(entry: &Path, line: &str) -> Option<File> {
+    let mut words = line.splitn(4, ' ');
+    let mode = u32::from_str_radix(words.next()?, 8).ok()?;
+    let (size, time) = (words.next()?.parse::<u64>().ok()?, words.next()?);
+    let path = Path::new(words.next()?);
+    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return None;
+    }
+    let kept = entry.join(FILES).join(path);
+    let meta = fs::symlink_metadata(&kept).ok().filter(|meta| meta.is_file())?;
+    if meta.len() != size || modified(&meta) != time {
+        return None;
+    }
+    // Of a class it matters what is in it.
+    let wanted = size < crate::product::LARGE as u64 || path.extension().is_some_and(|e| e == "class");
+    let bytes = if wanted { fs::read(&kept).ok()? } else { vec![] };
+    Some(File { path: path.to_owned(), mode, bytes, kept: Some(kept) })
+}
+
+fn modified(meta: &fs::Metadata) -> String {
+    format!("{}.{:09}", meta.mtime(), meta.mtime_nsec())
+}
+
+fn hash(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn own_id() -> u32 {

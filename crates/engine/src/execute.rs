@@ -1,6 +1,7 @@
 //! The way of one run: plan, compile, run, judge, and the Outcome of it.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::Instant;
 
 use hotcell_contract::{FailureClass, Outcome};
@@ -12,6 +13,7 @@ use crate::collect::collect;
 use crate::judge::{Verdict, judge};
 use crate::outcome::{Toolchain, outcome, phase};
 use crate::plan::{PlanError, plan};
+use crate::product;
 use crate::request::Request;
 
 /// The caller's ends of the streams.
@@ -21,7 +23,7 @@ pub struct Call<'a> {
     pub stdout: Option<BorrowedFd<'a>>,
     pub stderr: Option<BorrowedFd<'a>>,
     /// A directory for the files that the program leaves in its working directory.
-    pub artifacts: Option<&'a std::path::Path>,
+    pub artifacts: Option<&'a Path>,
     /// Bytes of each stream that the Outcome holds.
     pub keep: usize,
     pub cancel: Option<&'a Signals>,
@@ -78,17 +80,30 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
             return Ok(outcome);
         }
     }
+    planned.complete();
     call.tell(Progress::Running);
+    let stdin = call.stdin.take();
     let streams = Streams {
-        stdin: call.stdin.take(),
+        stdin: stdin.as_ref().and_then(|stdin| stdin.try_clone().ok()),
         stdout: call.stdout,
         stderr: call.stderr,
         keep: call.keep,
         cancel: call.cancel,
     };
-    let report = match planned.parse {
-        None => launcher.run_last(&planned.run, streams)?,
-        Some(_) => launcher.run(&planned.run, streams)?,
+    let uses_cache = planned.run.trees.iter().any(|tree| tree.cell.starts_with(product::AT));
+    let ran = match planned.parse.is_none() && !uses_cache {
+        true => launcher.run_last(&planned.run, streams),
+        false => launcher.run(&planned.run, streams),
+    };
+    let report = match ran {
+        // What was kept is gone, between the look and the use: nothing ran, so it is made anew.
+        Err(SandboxError::SetUp { what, .. })
+            if uses_cache && request.cache.as_ref().is_some_and(|dir| Path::new(&what).starts_with(dir)) =>
+        {
+            let anew = Request { cache: None, ..request.clone() };
+            return execute(launcher, &anew, Call { stdin, ..call });
+        }
+        ran => ran?,
     };
     for (stream, output) in [("standard output", &report.stdout), ("standard error", &report.stderr)] {
         if let Some(error) = output.failed.clone() {

@@ -76,6 +76,17 @@ pub(crate) struct Planned {
     /// Without its argv.
     pub(crate) prepare: Option<(Spec, languages::Preparation)>,
     pub(crate) language: Option<languages::Planned>,
+    /// The program's own, for the place of `{args}`; last, because they may be any words.
+    pub(crate) args: Vec<OsString>,
+}
+
+impl Planned {
+    /// Puts the program's arguments into its place.
+    pub(crate) fn complete(&mut self) {
+        if let Some(at) = self.run.argv.iter().position(|word| word == "{args}").filter(|_| self.language.is_some()) {
+            self.run.argv.splice(at..=at, self.args.drain(..));
+        }
+    }
 }
 
 pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
@@ -85,7 +96,7 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
         Program::Command(argv) => {
             run.argv = argv.clone();
             checked(&run)?;
-            Ok(Planned { run, compile: None, parse: None, prepare: None, language: None })
+            Ok(Planned { run, compile: None, parse: None, prepare: None, language: None, args: vec![] })
         }
         Program::Source { language, source, args } => {
             let sources = sources(request, source, &mut run)?;
@@ -213,8 +224,10 @@ fn program(
     let with = |spec: Option<Spec>, asked: &Limits| -> Result<Option<Spec>, PlanError> {
         spec.map(|spec| Ok(Spec { limits: limits(asked)?, ..spec })).transpose()
     };
-    let mut step = plan.run.clone();
-    step.put("{args}", args);
+    let step = plan.run.clone();
+    if args.iter().any(|arg| arg.as_bytes().contains(&0)) {
+        return Err(PlanError::NulByte);
+    }
     let asked = run.env.clone();
     fill(&mut run, step, &plan.tools);
     // The caller's own word comes last.
@@ -239,6 +252,7 @@ fn program(
         },
         run,
         language: Some(plan),
+        args: args.to_vec(),
     })
 }
 

@@ -96,6 +96,9 @@ pub struct NameRule {
     pub pattern: Option<String>,
     /// `{1}` is the first group.
     pub name: String,
+    /// Only what stands outside all braces, comments and strings, as C and its children write them.
+    #[serde(default)]
+    pub outer: bool,
 }
 
 /// A program on the host.
@@ -235,14 +238,56 @@ impl Language {
     /// What a source that came without a name is called.
     pub fn name_for(&self, source: &[u8]) -> String {
         let text = String::from_utf8_lossy(source);
+        let outside = outside(&text);
         for rule in &self.names {
             let Some(pattern) = &rule.pattern else { return rule.name.clone() };
-            if let Some(found) = regex_lite::Regex::new(pattern).ok().and_then(|pattern| pattern.captures(&text)) {
+            if let Some(found) = regex_lite::Regex::new(pattern)
+                .ok()
+                .and_then(|pattern| pattern.captures(if rule.outer { &outside } else { &text }))
+            {
                 return rule.name.replace("{1}", found.get(1).map_or("", |group| group.as_str()));
             }
         }
         format!("main.{}", self.extensions.first().map_or("txt", String::as_str))
     }
+}
+
+/// A source without its blocks, comments and strings.
+fn outside(text: &str) -> String {
+    let (mut kept, mut depth, mut rest) = (String::new(), 0usize, text);
+    while let Some(c) = rest.chars().next() {
+        let behind = |end: &str, from: usize| rest[from..].find(end).map_or(rest.len(), |at| from + at + end.len());
+        let step = match c {
+            '/' if rest.starts_with("//") => behind("\n", 2) - usize::from(rest[2..].contains('\n')),
+            '/' if rest.starts_with("/*") => behind("*/", 2),
+            '"' if rest.starts_with("\"\"\"") => behind("\"\"\"", 3),
+            '"' | '\'' => literal(rest, c),
+            _ => c.len_utf8(),
+        };
+        match c {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            _ if depth == 0 && step == c.len_utf8() => kept.push(c),
+            _ => {}
+        }
+        rest = &rest[step..];
+    }
+    kept
+}
+
+/// The length of a string or character that begins here, with its quotes; no longer than its line.
+fn literal(text: &str, quote: char) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '\n' => return at,
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if c == quote => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
 }
 
 fn read_directory(dir: &Path) -> Result<Vec<Language>, CatalogueError> {
@@ -264,7 +309,7 @@ fn read_directory(dir: &Path) -> Result<Vec<Language>, CatalogueError> {
 fn parse(path: &Path, text: &str) -> Result<Language, CatalogueError> {
     let wrong = |why: String| CatalogueError::Wrong { path: path.to_owned(), why };
     let language: Language = toml::from_str(text).map_err(|e| {
-        let line = e.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
+        let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
         wrong(format!("line {line}: {}", e.message()))
     })?;
     if language.name.is_empty() || language.ways.is_empty() {

@@ -89,11 +89,13 @@ fn versions(root: &Path, name: &str, tool: &Tool, host: &Host) -> Option<Found> 
     let local = || host.here.ancestors().find_map(|dir| std::fs::read_to_string(dir.join(file)).ok());
     let wanted =
         (host.variable)(variable).or_else(local).or_else(|| std::fs::read_to_string(root.join("version")).ok())?;
-    wanted
-        .split([':', '\n', ' '])
-        .map(str::trim)
-        .filter(|version| is_plain(version))
-        .find_map(|version| accept(&root.join("versions").join(version).join("bin").join(name), tool))
+    wanted.split([':', '\n', ' ']).map(str::trim).filter(|version| is_plain(version)).find_map(|version| {
+        let versions = root.join("versions");
+        let exact = accept(&versions.join(version).join("bin").join(name), tool);
+        // `3.10` is short for the newest 3.10.x.
+        let newest = || star(&versions.join(format!("{version}.*"))).into_iter().rev();
+        exact.or_else(|| newest().find_map(|dir| accept(&dir.join("bin").join(name), tool)))
+    })
 }
 
 /// `.tool-versions`, above the working directory or at home: a plugin and its versions on each line.
@@ -123,27 +125,32 @@ fn is_rustup(candidate: &Path, dir: &Path) -> bool {
     own.is_some() && own == id(&dir.join("rustup"))
 }
 
-/// rustup's own order: the environment, a toolchain file above the working directory, the default.
+/// rustup's own order: the environment, an override of a directory, a toolchain file, the default.
 fn rustup(name: &str, tool: &Tool, host: &Host) -> Option<Found> {
     let home = match (host.variable)("RUSTUP_HOME") {
         Some(home) => PathBuf::from(home),
         None => host.home.as_ref()?.join(".rustup"),
     };
-    let value = |text: &str, key: &str| {
-        text.lines().find_map(|line| {
-            let (found, value) = line.split_once('=')?;
-            (found.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
-        })
+    let table = |path: PathBuf| std::fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();
+    let settings = table(home.join("settings.toml")).unwrap_or_default();
+    let text = |value: &toml::Value| value.as_str().map(str::to_owned);
+    let overridden = || {
+        let of = settings.get("overrides")?.as_table()?;
+        host.here.ancestors().find_map(|dir| text(of.get(dir.to_str()?)?))
     };
     let local = || {
         host.here.ancestors().find_map(|dir| {
-            let plain = || std::fs::read_to_string(dir.join("rust-toolchain")).ok();
-            let text = std::fs::read_to_string(dir.join("rust-toolchain.toml")).ok().or_else(plain)?;
-            value(&text, "channel").or_else(|| Some(text.trim().to_owned()))
+            let named = |name: &str| text(table(dir.join(name))?.get("toolchain")?.get("channel")?);
+            let plain = || {
+                let text = std::fs::read_to_string(dir.join("rust-toolchain")).ok()?;
+                Some(text.trim().to_owned()).filter(|name| is_plain(name) && !name.contains('\n'))
+            };
+            named("rust-toolchain.toml").or_else(|| named("rust-toolchain")).or_else(plain)
         })
     };
-    let default = || value(&std::fs::read_to_string(home.join("settings.toml")).ok()?, "default_toolchain");
-    let wanted = (host.variable)("RUSTUP_TOOLCHAIN").or_else(local).or_else(default)?;
+    let default = || text(settings.get("default_toolchain")?);
+    let asked = (host.variable)("RUSTUP_TOOLCHAIN");
+    let wanted = asked.or_else(overridden).or_else(local).or_else(default)?;
     let toolchains = home.join("toolchains");
     if !is_plain(&wanted) {
         return None;
@@ -155,7 +162,8 @@ fn rustup(name: &str, tool: &Tool, host: &Host) -> Option<Found> {
 
 fn accept(candidate: &Path, tool: &Tool) -> Option<Found> {
     let real = candidate.canonicalize().ok()?;
-    if !real.is_file() || (!tool.script && !is_elf(&real)) {
+    let executable = std::os::unix::fs::MetadataExt::mode(&real.metadata().ok()?) & 0o111 != 0;
+    if !real.is_file() || (!tool.script && !(executable && is_elf(&real))) {
         return None;
     }
     let prefix = real.parent()?.parent()?.to_owned();

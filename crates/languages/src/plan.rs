@@ -27,6 +27,8 @@ pub type Tools = Vec<(String, Found)>;
 #[derive(Clone, Debug)]
 pub struct Planned {
     pub language: String,
+    /// Relative to /src.
+    pub entry: PathBuf,
     pub tools: Tools,
     pub trees: Vec<PathBuf>,
     pub compile: Option<Ready>,
@@ -51,13 +53,6 @@ pub struct Preparation {
     pub at: PathBuf,
     pub variable: Option<String>,
     pub word: Option<String>,
-}
-
-impl Ready {
-    /// Replaces a word by others.
-    pub fn put(&mut self, word: &str, by: &[OsString]) {
-        self.argv = self.argv.drain(..).flat_map(|arg| if arg == word { by.to_vec() } else { vec![arg] }).collect();
-    }
 }
 
 impl Planned {
@@ -86,6 +81,7 @@ pub fn plan(language: &Language, sources: &Sources, memory: u64, host: &Host) ->
     let prepare = words.preparation()?;
     Ok(Planned {
         language: language.name.clone(),
+        entry: entry.clone(),
         compile: way.compile.as_ref().map(|step| words.fill(step)).transpose()?,
         run: words.fill_run(&way.run)?,
         parse: way.parse.as_ref().map(|step| words.fill(step)).transpose()?,

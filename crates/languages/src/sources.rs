@@ -64,6 +64,12 @@ impl Sources {
     }
 }
 
+/// A link to a file of the same directory: what leads out of it leads nowhere in a cell.
+fn stays_inside(root: &Path, path: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(&root.join(path)).zip(real(root)).is_some_and(|(file, root)| file.starts_with(root) && file.is_file())
+}
+
 fn is_source(path: &Path, extensions: &[String]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| extensions.iter().any(|known| known == e))
         && !path.as_os_str().as_encoded_bytes().ends_with(b"_test.go")
@@ -86,7 +92,7 @@ fn walk(
             if !walk(root, &path, take, deep, depth - 1, found) {
                 return false;
             }
-        } else if kind.is_file() && take(&path) {
+        } else if (kind.is_file() || (kind.is_symlink() && stays_inside(root, &path))) && take(&path) {
             if found.len() == MAX_SOURCES {
                 return false;
             }

@@ -121,7 +121,6 @@ fn two_programs_at_once() {
 
 /// A program that is named by a file is not named by an entry as well; what stands there for nothing is said.
 #[test]
-#[ignore = "bug: --entry beside a file or --code is ignored"]
 fn an_entry_beside_a_file_is_not_silently_dropped() {
     let place = Place::new();
     place.write("work/a.py", "print(1)");

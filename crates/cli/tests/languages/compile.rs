@@ -112,7 +112,6 @@ fn a_compiler_that_makes_nothing_is_a_compile_error() {
 
 /// A run that is not a pass must not look like one to a shell.
 #[test]
-#[ignore = "bug: the exit status is 0"]
 fn a_compiler_that_makes_nothing_has_no_status_of_success() {
     let (text, json) = made(&Place::new(), "exit 0", &[]);
     assert!(text.code != 0 && json.code != 0, "{}", json.brief());

@@ -88,7 +88,6 @@ fn pyenv_has_a_version_of_the_environment() {
 
 /// `3.10` is 3.10.2, as pyenv itself has it.
 #[test]
-#[ignore = "bug: only whole versions are found"]
 fn pyenv_completes_a_version_by_its_prefix() {
     let place = Place::new();
     let [_, middle, new] = pyenv(&place);
@@ -208,7 +207,6 @@ fn rustup_has_a_toolchain_of_the_directory() {
 
 /// As TOML has it: either quote, and words behind a `#`.
 #[test]
-#[ignore = "bug: single quotes and comments are part of the value"]
 fn rustup_reads_its_files_as_toml() {
     for line in ["channel = '1.80.0'", "channel = \"1.80.0\" # not later", "channel=\"1.80.0\""] {
         let place = Place::new();
@@ -220,7 +218,6 @@ fn rustup_reads_its_files_as_toml() {
 
 /// `rustup override set`, which comes before the file of the directory.
 #[test]
-#[ignore = "bug: [overrides] of settings.toml is not read"]
 fn rustup_has_overrides_of_directories() {
     let place = Place::new();
     let [_, old] = rustup(&place, false);
@@ -314,7 +311,6 @@ fn what_is_no_program_is_passed_over() {
 
 /// A program without the right to be executed is none, for a shell as for us.
 #[test]
-#[ignore = "bug: the right to execute is not looked at"]
 fn what_may_not_be_executed_is_passed_over() {
     let place = Place::new();
     let (locked, real) = (program(&place, "locked/python3"), program(&place, "last/python3"));

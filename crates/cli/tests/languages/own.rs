@@ -170,7 +170,6 @@ fn a_file_that_is_not_toml_is_refused() {
 
 /// Lines are counted as editors do.
 #[test]
-#[ignore = "bug: one less where the mistake begins its line"]
 fn a_wrong_line_is_named_by_its_number() {
     wrong("name = \"a\"\nname = \"b\"\n", &["line 2:"]);
     wrong(&PERL.replace("aliases", "alias"), &["line 3:", "`alias`"]);
@@ -236,7 +235,6 @@ fn a_directory_that_is_not_there_is_refused() {
 
 /// A variable that is empty says as much as one that is not there.
 #[test]
-#[ignore = "bug: an empty HOTCELL_LANGUAGES is taken for a directory"]
 fn an_empty_variable_names_no_directory() {
     let place = Place::new();
     place.run(["--code", "print(1)"]).env("HOTCELL_LANGUAGES", "").go().says("1\n");

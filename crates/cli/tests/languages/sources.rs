@@ -63,7 +63,6 @@ fn code_in_java_is_named_after_its_class() {
 
 /// Only the class at the top gives the file its name.
 #[test]
-#[ignore = "bug: a nested, annotated or commented public class gives the file a wrong name"]
 fn code_in_java_is_named_after_its_outer_public_class() {
     let place = Place::new();
     let run = |code: &str| place.run(["--lang", "java", "--code", code]).go();
@@ -101,7 +100,6 @@ fn the_extension_says_the_language_and_the_flag_overrides_it() {
 
 /// A language that is named needs no extension.
 #[test]
-#[ignore = "bug: {sources} leaves out a file that lacks an extension of the language"]
 fn the_flag_is_enough_for_a_compiled_language() {
     let place = Place::new();
     for (language, source) in [
@@ -118,7 +116,6 @@ fn the_flag_is_enough_for_a_compiled_language() {
 
 /// A source of a directory may be a link to another file of it.
 #[test]
-#[ignore = "bug: links are not among {sources}, though an entry may be one"]
 fn a_link_in_a_directory_is_compiled_like_a_file() {
     let place = Place::new();
     place.write("project/real.txt", "#include <stdio.h>\nint main(void) { puts(\"1\"); return 0; }\n");
@@ -234,7 +231,6 @@ fn a_java_package_layout() {
 
 /// More than one class can begin: it is the one that was named.
 #[test]
-#[ignore = "bug: the entry of a directory is not what main_class looks for"]
 fn a_java_entry_is_the_class_that_runs() {
     let place = Place::new();
     for name in ["A", "B", "C"] {
@@ -254,7 +250,6 @@ fn a_java_entry_is_the_class_that_runs() {
 
 /// And where nothing was named, the one that a Java program usually begins with.
 #[test]
-#[ignore = "bug: the entry of a directory is not what main_class looks for"]
 fn a_java_directory_begins_with_main() {
     let place = Place::new();
     for name in ["Alpha", "Main"] {
@@ -279,7 +274,6 @@ fn arguments_arrive_as_they_are() {
 
 /// Words of a program that look like words of a language file are the program's.
 #[test]
-#[ignore = "bug: {prepared} and {main_class} among the arguments are taken for words of the language file"]
 fn arguments_that_look_like_words_of_a_language_file_arrive_as_they_are() {
     let place = Place::new();
     let python = place.write("work/a.py", "import sys; print(sys.argv[1:])");

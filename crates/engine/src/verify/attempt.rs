@@ -283,7 +283,11 @@ impl Attempt<'_> {
     /// The caller's own command, in the same cell, with the language's tools.
     fn l2(&mut self, tools: &languages::Tools) -> Result<(), ExecuteError> {
         let Some(command) = &self.asked.l2 else { return Ok(()) };
-        if self.cancelled || self.is_out_of_time("L2") {
+        if self.cancelled {
+            self.skip("L2", "the run was called off".into());
+            return Ok(());
+        }
+        if self.is_out_of_time("L2") {
             return Ok(());
         }
         if let Some(failed) = self.failed {
