@@ -122,7 +122,7 @@ fn what_was_said_and_refused_is_told() {
 
 #[test]
 fn the_yellow_lane_only_lowers() {
-    let outcome = code(&["--policy", "yellow_lane", "--memory", "1g", "--timeout", "4s"], "print(ctx.config)");
+    let outcome = code(&["--policy", "yellow_lane", "--timeout", "4s"], "print(ctx.config)");
     assert_eq!(outcome["status"], "pass", "{outcome}");
     let limits = &outcome["runtime_config"]["limits"];
     assert_eq!((&limits["memory_bytes"], &limits["wall_ms"]), (&(128 << 20).into(), &4000.into()));
@@ -145,6 +145,9 @@ fn what_is_no_capsule() {
     };
     refused(&["--capsule", "--lang", "bash", "--code", "true"], "Python");
     refused(&["--policy", "purple_lane", "--code", "1"], "yellow_lane");
+    refused(&["--policy", "yellow_lane", "--memory", "1g", "--code", "1"], "134217728");
+    refused(&["--policy", "yellow_lane", "--on-violation", "note", "--code", "1"], "kill");
+    refused(&["--policy", "yellow_lane", "--lang", "bash", "--code", "ls"], "python");
     refused(&["--policy", "yellow_lane", "--network", "local", "--code", "1"], "network");
     refused(&["--capsule", "--state", "/proc/self/maps", "--code", "1"], "JSON object");
     refused(&["--capsule", "--state", "/nonexistent", "--code", "1"], "/nonexistent");

@@ -97,9 +97,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     };
     let report = match ran {
         // What was kept is gone, between the look and the use: nothing ran, so it is made anew.
-        Err(SandboxError::SetUp { what, .. })
-            if uses_cache && request.cache.as_ref().is_some_and(|dir| Path::new(&what).starts_with(dir)) =>
-        {
+        Err(SandboxError::SetUp { what, .. }) if uses_cache && is_of_the_cache(Path::new(&what), request) => {
             let anew = Request { cache: None, ..request.clone() };
             return execute(launcher, &anew, Call { stdin, ..call });
         }
@@ -127,6 +125,11 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         outcome.events = capsule::events(scratch);
     }
     Ok(outcome)
+}
+
+/// A kept file by its own path, or by its place in the cell: it can vanish before either is reached.
+fn is_of_the_cache(what: &Path, request: &Request) -> bool {
+    what.starts_with(product::AT) || request.cache.as_ref().is_some_and(|dir| what.starts_with(dir))
 }
 
 /// A program that failed by itself: did it ever begin? The toolchain's own parser says so, in a cell of its own.

@@ -163,7 +163,7 @@ fn rustup(name: &str, tool: &Tool, host: &Host) -> Option<Found> {
 fn accept(candidate: &Path, tool: &Tool) -> Option<Found> {
     let real = candidate.canonicalize().ok()?;
     let executable = std::os::unix::fs::MetadataExt::mode(&real.metadata().ok()?) & 0o111 != 0;
-    if !real.is_file() || (!tool.script && !(executable && is_elf(&real))) {
+    if !real.is_file() || !(tool.script || executable && is_elf(&real)) {
         return None;
     }
     let prefix = real.parent()?.parent()?.to_owned();
