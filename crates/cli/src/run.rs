@@ -102,7 +102,8 @@ pub(crate) fn given(language: &Language, file: Option<&Path>, bytes: Vec<u8>) ->
     }
     let is_own = |file: &&Path| {
         let extension = file.extension().unwrap_or_default();
-        language.extensions.iter().any(|known| extension == known.as_str())
+        let compiled = language.ways.iter().any(|way| way.compile.is_some());
+        !compiled || language.extensions.iter().any(|known| extension == known.as_str())
     };
     // Compilers go by the name: one of another language's, or none, is replaced.
     let name = match file.filter(is_own).and_then(Path::file_name) {
