@@ -75,7 +75,7 @@ endurance:
 
 # Side by side with peers, as ratios, into docs/benchmarks.md.
 bench: build
-	@which hyperfine bwrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq hyperfine bubblewrap; }
+	@which bwrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; }
 	$(CARGO) build --release --quiet --examples -p hotcell-sandbox
 	bench/run
 

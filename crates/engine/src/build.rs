@@ -25,7 +25,7 @@ const KEEP: usize = 1 << 20;
 const MAX_HASHED: u64 = 512 << 20;
 const MAX_HASHED_FILES: usize = 20_000;
 /// Part of every key: another number is another cache.
-const FORMAT: &str = "hotcell 2";
+const FORMAT: &str = "hotcell 3";
 
 pub(crate) enum Built {
     /// There is nothing to compile.

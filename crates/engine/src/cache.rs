@@ -21,6 +21,8 @@ const UNFINISHED: &str = ".new-";
 
 pub(crate) struct Cache {
     dir: PathBuf,
+    /// Changes with every start of the host.
+    boot: String,
 }
 
 impl Cache {
@@ -36,20 +38,32 @@ impl Cache {
         let meta = fs::symlink_metadata(dir).ok()?;
         // What lies here is executed in cells: nobody else may have put it here.
         let ours = meta.is_dir() && meta.uid() == own_id() && meta.mode() & 0o022 == 0;
-        ours.then(|| Cache { dir: dir.to_owned() })
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        ours.then(|| Cache { dir: dir.to_owned(), boot })
     }
 
     /// A whole entry, or none. Large files are not read: they are shown to the cell from here.
     pub(crate) fn get(&self, key: &str) -> Option<Product> {
         let entry = self.dir.join(key);
         let manifest = fs::read_to_string(entry.join(MANIFEST)).ok()?;
-        let (sum, lines) = manifest.split_once('\n')?;
-        if sum != hash(lines.as_bytes()) || lines.is_empty() {
+        let (sum, rest) = manifest.split_once('\n')?;
+        let (boot, lines) = rest.split_once('\n')?;
+        if sum != hash(rest.as_bytes()) || lines.is_empty() {
             return None;
         }
-        let product: Option<Product> = lines.lines().map(|line| kept(&entry, line)).collect();
-        let _ = touch(&entry);
-        product
+        // Nothing is forced to the disk when it is kept, so what was there before a crash may be something else now.
+        let again = boot != self.boot;
+        let product = lines.lines().map(|line| kept(&entry, line, again)).collect::<Option<Product>>()?;
+        let _ = if again { self.write_manifest(&entry, lines) } else { touch(&entry) };
+        Some(product)
+    }
+
+    /// Under another name first: nobody reads half of it.
+    fn write_manifest(&self, entry: &Path, lines: &str) -> io::Result<()> {
+        let rest = format!("{}\n{lines}", self.boot);
+        let new = entry.join(format!("{UNFINISHED}{}", uuid::Uuid::now_v7()));
+        fs::write(&new, format!("{}\n{rest}", hash(rest.as_bytes())))?;
+        fs::rename(&new, entry.join(MANIFEST))
     }
 
     /// The directory of an entry of which it does not matter whether it is whole.
@@ -95,14 +109,10 @@ impl Cache {
             fs::create_dir_all(at.parent().unwrap_or(new))?;
             let mut out = OpenOptions::new().write(true).create_new(true).mode(file.mode).open(at)?;
             out.write_all(&file.bytes)?;
-            // On the disk before its name is: a file that lost its contents with the power must not be found whole.
-            out.sync_data()?;
-            let time = modified(&out.metadata()?);
-            manifest += &format!("{:o} {} {time} {name}\n", file.mode, file.bytes.len());
+            let (time, sum) = (modified(&out.metadata()?), hash(&file.bytes));
+            manifest += &format!("{:o} {} {time} {sum} {name}\n", file.mode, file.bytes.len());
         }
-        let mut out = fs::File::create(new.join(MANIFEST))?;
-        out.write_all(format!("{}\n{manifest}", hash(manifest.as_bytes())).as_bytes())?;
-        out.sync_data()
+        self.write_manifest(new, &manifest)
     }
 
     /// Throws the longest unused out until there is room again; never `but`.
@@ -111,7 +121,7 @@ impl Cache {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let manifest = entry.path().join(MANIFEST);
             let text = fs::read_to_string(&manifest).unwrap_or_default();
-            let bytes = text.lines().skip(1).filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum();
+            let bytes = text.lines().skip(2).filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok()).sum();
             let used = manifest.metadata().or_else(|_| entry.metadata()).and_then(|meta| meta.modified());
             let Ok(used) = used else { continue };
             // One that nobody will finish any more.
@@ -139,18 +149,18 @@ fn touch(entry: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(entry.join(MANIFEST))?.set_modified(SystemTime::now())
 }
 
-/// One file of an entry, if it is what the manifest says.
-fn kept(entry: &Path, line: &str) -> Option<File> {
-    let mut words = line.splitn(4, ' ');
+/// One file of an entry, if it is what the manifest says; to the last byte, when that is to be looked at.
+fn kept(entry: &Path, line: &str, closely: bool) -> Option<File> {
+    let mut words = line.splitn(5, ' ');
     let mode = u32::from_str_radix(words.next()?, 8).ok()?;
-    let (size, time) = (words.next()?.parse::<u64>().ok()?, words.next()?);
+    let (size, time, sum) = (words.next()?.parse::<u64>().ok()?, words.next()?, words.next()?);
     let path = Path::new(words.next()?);
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
         return None;
     }
     let kept = entry.join(FILES).join(path);
     let meta = fs::symlink_metadata(&kept).ok().filter(|meta| meta.is_file())?;
-    if meta.len() != size || modified(&meta) != time {
+    if meta.len() != size || modified(&meta) != time || (closely && fs::read(&kept).ok().map(|b| hash(&b))? != sum) {
         return None;
     }
     // Of a class it matters what is in it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use hotcell_contract::{FailureClass, Outcome};
-use hotcell_sandbox::{End, Launcher, Report, SandboxError, Signals, Spec, Streams};
+use hotcell_sandbox::{End, Launcher, Next, Report, SandboxError, Signals, Spec, Streams};
 
 use crate::build::{Built, build};
 use crate::capsule;
@@ -91,10 +91,8 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         cancel: call.cancel,
     };
     let uses_cache = planned.run.trees.iter().any(|tree| tree.cell.starts_with(product::AT));
-    let ran = match planned.parse.is_none() && !uses_cache {
-        true => launcher.run_last(&planned.run, streams),
-        false => launcher.run(&planned.run, streams),
-    };
+    let next = if planned.parse.is_none() && !uses_cache { Next::Never } else { Next::Unlikely };
+    let ran = launcher.run_before(next, &planned.run, streams);
     let report = match ran {
         // What was kept is gone, between the look and the use: nothing ran, so it is made anew.
         Err(SandboxError::SetUp { what, .. }) if uses_cache && is_of_the_cache(Path::new(&what), request) => {
@@ -134,7 +132,7 @@ fn is_of_the_cache(what: &Path, request: &Request) -> bool {
 
 /// A program that failed by itself: did it ever begin? The toolchain's own parser says so, in a cell of its own.
 fn ask_the_parser(launcher: &Launcher, parse: &Spec, verdict: &mut Verdict) -> Result<(), ExecuteError> {
-    let Report { end, violations, killed, .. } = launcher.run_last(parse, Streams::default())?;
+    let Report { end, violations, killed, .. } = launcher.run_before(Next::Never, parse, Streams::default())?;
     if matches!(end, End::Exited(code) if code != 0) && violations.is_empty() && killed.is_none() {
         verdict.class = Some(FailureClass::SyntaxError);
         verdict.evidence = Some("the toolchain's own parser refuses the source".into());

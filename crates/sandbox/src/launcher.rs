@@ -45,11 +45,11 @@ impl Process {
 }
 
 impl Process {
-    /// Hands a request over. The launcher is told when it is the last, and clears up while we finish.
-    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS], last: bool) -> io::Result<()> {
+    /// Hands a request over, with what the launcher may expect next.
+    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS], next: Next) -> io::Result<()> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        socket::send(socket.as_fd(), b"r", fds)?;
-        if last {
+        socket::send(socket.as_fd(), if next == Next::Likely { MORE } else { ENOUGH }, fds)?;
+        if next == Next::Never {
             rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
         }
         Ok(())
@@ -62,6 +62,20 @@ impl Drop for Process {
         process::wait_for(self.pid);
     }
 }
+
+/// What comes after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Others: cells are built ahead for them.
+    Likely,
+    /// Probably nothing: no cell is built ahead, because it would only be in the way.
+    Unlikely,
+    /// Nothing, for sure: the launcher clears up beside the caller's own work, and ends.
+    Never,
+}
+
+const MORE: &[u8] = b"m";
+const ENOUGH: &[u8] = b"e";
 
 fn live(socket: OwnedFd, ahead: usize) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
@@ -90,8 +104,9 @@ struct Launcher {
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
     cells: Vec<Cell>,
-    /// So many cells are built before anybody asks for them.
+    /// So many cells are built before anybody asks for them, as long as somebody may.
     ahead: usize,
+    wanted: usize,
     /// What a launcher that died has left is removed once the first run is on its way.
     swept: bool,
     /// Cells that are built, or being built, and wait for an order.
@@ -150,6 +165,7 @@ impl Launcher {
             degraded,
             cells: vec![],
             ahead,
+            wanted: ahead,
             swept: false,
             spares: vec![],
         })
@@ -182,7 +198,7 @@ impl Launcher {
 
     /// Fewer cells are ahead than were asked for.
     fn is_short(&self) -> bool {
-        self.spares.len() < self.ahead && self.socket.is_some()
+        self.spares.len() < self.wanted && self.socket.is_some()
     }
 
     /// Built while nobody waits for it. That it can't be is said to the first who asks for a cell.
@@ -190,7 +206,7 @@ impl Launcher {
         let shape = Shape::usual();
         match self.make_cell(shape) {
             Ok(cell) => self.spares.push(Spare { cell, shape }),
-            Err(_) => self.ahead = 0,
+            Err(_) => (self.ahead, self.wanted) = (0, 0),
         }
     }
 
@@ -272,7 +288,8 @@ impl Launcher {
         let Some(socket) = &self.socket else { return };
         let mut byte = [0u8; 16];
         match socket::receive(socket.as_fd(), &mut byte, false) {
-            Ok(Some((_, fds))) => {
+            Ok(Some((n, fds))) => {
+                self.wanted = if &byte[..n] == MORE { self.ahead } else { 0 };
                 if let Ok(fds) = <[OwnedFd; REQUEST_FDS]>::try_from(fds) {
                     self.launch(fds);
                 }
@@ -393,7 +410,7 @@ impl Launcher {
         if let Some(at) = self.spares.iter().position(|spare| spare.cell.pid == pid) {
             // It could not be built: no more ahead, then. Who asks for a cell gets the reason.
             self.spares.remove(at).cell.group.remove();
-            self.ahead = 0;
+            (self.ahead, self.wanted) = (0, 0);
         }
         let Some(at) = self.cells.iter().position(|cell| cell.pid == pid) else {
             return;

@@ -43,6 +43,7 @@ mod witness;
 
 pub use error::SandboxError;
 pub use filter::never_honest;
+pub use launcher::Next;
 pub use probe::{Primitive, probe};
 pub use report::*;
 pub use scratch::{Found, Scratch};
@@ -73,11 +74,11 @@ impl Launcher {
 
     /// Runs one program to its end. May be called from any number of threads at once.
     pub fn run(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-        supervise::run(&self.process, spec, streams, false)
+        self.run_before(Next::Likely, spec, streams)
     }
 
-    /// The last run of this launcher, which then refuses others: it clears up beside the caller's own work.
-    pub fn run_last(&self, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
-        supervise::run(&self.process, spec, streams, true)
+    /// The same, with a word about what comes after it.
+    pub fn run_before(&self, next: Next, spec: &Spec, streams: Streams<'_>) -> Result<Report, SandboxError> {
+        supervise::run(&self.process, spec, streams, next)
     }
 }

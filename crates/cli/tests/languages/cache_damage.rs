@@ -243,7 +243,7 @@ fn without_a_home_there_is_no_cache() {
 fn entry_of(place: &Place, name: &str, bytes: u64, hours: u64) -> PathBuf {
     let manifest = place.cache().join(name).join("manifest");
     std::fs::create_dir_all(place.cache().join(name).join("files")).expect("ours");
-    std::fs::write(&manifest, format!("sum\n755 {bytes} 0.0 main\n")).expect("ours");
+    std::fs::write(&manifest, format!("sum\nboot\n755 {bytes} 0.0 0 main\n")).expect("ours");
     let used = std::time::SystemTime::now() - std::time::Duration::from_secs(hours * 3600);
     let file = std::fs::OpenOptions::new().append(true).open(&manifest).expect("ours");
     file.set_modified(used).expect("ours");

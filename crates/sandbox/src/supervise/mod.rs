@@ -20,7 +20,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
-use crate::launcher::Process;
+use crate::launcher::{Next, Process};
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Violation};
 use crate::spec::{OnViolation, Spec, Streams};
 use crate::sys::seccomp::{self, Notification};
@@ -43,7 +43,7 @@ const RETRY: Duration = Duration::from_millis(2);
 const SET_UP_WITHIN: Duration = Duration::from_secs(120);
 
 /// Asks `launcher` for a cell and stays with it to the end.
-pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, last: bool) -> Result<Report, SandboxError> {
+pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: Next) -> Result<Report, SandboxError> {
     let io = |what| move |error| SandboxError::Io { what, error };
     let asked = Instant::now();
     let plan = Plan::write(spec).map_err(io("write the plan"))?;
@@ -52,7 +52,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, last: b
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
     let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
     let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs].map(AsFd::as_fd);
-    launcher.ask(&fds, last).map_err(|error| match error.kind() {
+    launcher.ask(&fds, next).map_err(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => SandboxError::LauncherDied,
         _ => SandboxError::Io { what: "ask the launcher", error },
     })?;
