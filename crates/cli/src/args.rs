@@ -25,6 +25,14 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Show, check and define policies
     Policy(PolicyArgs),
+    /// Show what was run and what was refused
+    Records(RecordsArgs),
+    /// Show all runs together
+    Stats(StatsArgs),
+    /// Look at the audit log
+    Audit(AuditArgs),
+    /// Stop everything, and refuse what is new
+    Killswitch(KillswitchArgs),
     /// Show which languages this host can run
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
@@ -142,6 +150,120 @@ pub(crate) enum PolicyVerb {
 }
 
 #[derive(Args)]
+pub(crate) struct RecordsArgs {
+    #[arg(long, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) user: Option<String>,
+    #[arg(long, value_name = "ID")]
+    pub(crate) run_id: Option<String>,
+    /// pending, running, completed, failed, timeout, killed or denied
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    pub(crate) language: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// Not older than this: 2026-11-15 or 2026-11-15T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Older than this
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Older than this record: for the next page
+    #[arg(long, value_name = "ID")]
+    pub(crate) before: Option<String>,
+    /// So many
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) limit: u64,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct StatsArgs {
+    #[arg(long, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+#[derive(Args)]
+pub(crate) struct StateArgs {
+    /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// How to show the result
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output: Output,
+}
+
+#[derive(Args)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) verb: AuditVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum AuditVerb {
+    /// The newest entries
+    Tail {
+        #[arg(short, value_name = "N", default_value = "20")]
+        number: usize,
+        #[command(flatten)]
+        state: StateArgs,
+    },
+    /// Whether anything was changed, and where
+    Verify {
+        #[command(flatten)]
+        state: StateArgs,
+    },
+    /// All entries, as JSON lines
+    Export {
+        #[command(flatten)]
+        state: StateArgs,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct KillswitchArgs {
+    #[command(subcommand)]
+    pub(crate) verb: KillswitchVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum KillswitchVerb {
+    /// Stop what is going and refuse what is new
+    On {
+        /// Why
+        #[arg(long, value_name = "TEXT")]
+        reason: String,
+        /// Who says so [default: the user's name]
+        #[arg(long, value_name = "NAME")]
+        by: Option<String>,
+        /// For one tenant only
+        #[arg(long, value_name = "ID")]
+        tenant: Option<String>,
+        #[command(flatten)]
+        state: StateArgs,
+    },
+    /// Let runs begin again
+    Off {
+        #[arg(long, value_name = "NAME")]
+        by: Option<String>,
+        #[arg(long, value_name = "ID")]
+        tenant: Option<String>,
+        #[command(flatten)]
+        state: StateArgs,
+    },
+    /// Which switches are on
+    Status {
+        #[command(flatten)]
+        state: StateArgs,
+    },
+}
+
+#[derive(Args)]
 pub(crate) struct LanguagesArgs {
     /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
     #[arg(long, value_name = "DIR")]
@@ -225,12 +347,21 @@ pub(crate) struct CellArgs {
     /// A policy, under which the flags may only lower what it says: see `hotcell policy list` [env: HOTCELL_POLICY]
     #[arg(long, value_name = "NAME", help_heading = "Cell")]
     pub(crate) policy: Option<String>,
-    /// Where the operator's policies are [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
-    #[arg(long, value_name = "DIR", help_heading = "Cell")]
+    /// Where policies, records and the audit log are [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell, if it is there]
+    #[arg(long, value_name = "DIR", help_heading = "Record")]
     pub(crate) state_dir: Option<PathBuf>,
     /// What the program may reach: none, local (loopback of its own) or full [default: none]
     #[arg(long, value_enum, value_name = "NET", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) network: Option<Net>,
+    /// On behalf of which tenant, for quotas and records
+    #[arg(long, value_name = "ID", help_heading = "Record")]
+    pub(crate) tenant: Option<String>,
+    /// On behalf of which user
+    #[arg(long, value_name = "ID", help_heading = "Record")]
+    pub(crate) user: Option<String>,
+    /// Which run of the caller's it belongs to
+    #[arg(long, value_name = "ID", help_heading = "Record")]
+    pub(crate) run_id: Option<String>,
     /// A variable for the program; K alone passes the caller's on
     #[arg(long, value_name = "K=V", help_heading = "Cell")]
     pub(crate) env: Vec<OsString>,

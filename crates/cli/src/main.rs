@@ -8,6 +8,7 @@ mod policy;
 mod progress;
 mod run;
 mod show;
+mod state;
 mod verify;
 
 use std::process::ExitCode;
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
         (args::Command::Doctor(args), Some(launcher)) => doctor::doctor(&args, &launcher),
         (args::Command::Verify(args), Some(launcher)) => verify::verify(args, &launcher),
         (args::Command::Languages(args), Some(launcher)) => languages::show(&args, &launcher),
+        (args::Command::Records(args), _) => state::records(&args),
+        (args::Command::Stats(args), _) => state::stats(&args),
+        (args::Command::Audit(args), _) => state::audit(&args),
+        (args::Command::Killswitch(args), _) => state::killswitch(&args),
         (args::Command::Policy(args), _) => policy::policy(&args),
         (args::Command::Schema, _) => show::schema(),
         // Every other verb has been seen at the top.

@@ -11,14 +11,22 @@ use hotcell_contract::{Policy, show_duration, show_size};
 use hotcell_engine::{Known, Policies, parse_policy};
 use serde_json::json;
 
-use crate::args::{Output, PolicyArgs, PolicyVerb};
+use crate::args::{CellArgs, Output, PolicyArgs, PolicyVerb};
 use crate::show::painted;
+use crate::state;
 
 /// Where the operator's things are: the flag, the environment, the usual place.
 pub(crate) fn state_dir(flag: Option<&Path>) -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let usual = || absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
     flag.map(Path::to_owned).or_else(|| absolute("HOTCELL_STATE_DIR")).or_else(|| Some(usual()?.join("hotcell")))
+}
+
+/// The policy of a run: by the flag or the environment.
+pub(crate) fn named(args: &CellArgs) -> anyhow::Result<Option<Policy>> {
+    let named = args.policy.clone().or_else(|| std::env::var("HOTCELL_POLICY").ok().filter(|name| !name.is_empty()));
+    let known = named.map(|name| policies(args.state_dir.as_deref()).get(&name)).transpose()?;
+    Ok(known.map(|known| known.policy))
 }
 
 pub(crate) fn policies(flag: Option<&Path>) -> Policies {
@@ -43,11 +51,17 @@ pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
             writeln!(out, "{} is a policy: {}", file.display(), policy.policy_id)?;
         }
         PolicyVerb::Define { file } => {
-            let policy = policies.define(&read(file)?)?;
+            let text = read(file)?;
+            parse_policy(&text)?;
+            let mut state = state::open(args.state_dir.as_deref())?;
+            let policy = policies.define(&text)?;
+            state.note("policy_event.DEFINED", json!({ "policy": policy, "by": state::user() }))?;
             writeln!(out, "{} is defined", policy.policy_id)?;
         }
         PolicyVerb::Delete { name } => {
-            policies.delete(name)?;
+            let mut state = state::open(args.state_dir.as_deref())?;
+            let policy = policies.delete(name)?;
+            state.note("policy_event.DELETED", json!({ "policy": policy, "by": state::user() }))?;
             writeln!(out, "{name} is gone")?;
         }
     }

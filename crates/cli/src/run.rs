@@ -12,12 +12,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use hotcell_contract::{Mode, NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
-    AskedLimits, Call, Capsule, Catalogue, Language, Launcher, Program, Progress, Request, Signals, Source,
-    compile_limits, default_limits, execute, settle,
+    AskedLimits, Call, Capsule, Catalogue, Language, Launcher, PolicyError, Program, Progress, Request, Signals,
+    Source, compile_limits, default_limits, execute, settle,
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
-use crate::{exit, languages, policy, progress, show};
+use crate::{exit, languages, policy, progress, show, state};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
@@ -206,9 +206,10 @@ fn cell(
         cancel: Some(&signals),
         progress: Some(&told),
     };
+    let mut kept = state::begin(args, &request)?;
     let outcome = execute(launcher, &request, call);
     drop(progress);
-    let outcome = outcome?;
+    let outcome = state::end(kept.take(), outcome)?;
     if let Some(path) = &args.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
@@ -268,7 +269,7 @@ pub(crate) fn request(
 ) -> anyhow::Result<Request> {
     let millis = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
     let mut request = Request {
-        request_id: args.request_id.clone(),
+        request_id: Some(args.request_id.clone().unwrap_or_else(new_id)),
         mode: Mode::Balanced,
         program,
         input: args.input.clone(),
@@ -306,9 +307,15 @@ pub(crate) fn request(
             args::OnViolation::Note => OnViolation::Note,
         }),
     };
-    let named = args.policy.clone().or_else(|| std::env::var("HOTCELL_POLICY").ok().filter(|name| !name.is_empty()));
-    let policy = named.map(|name| policy::policies(args.state_dir.as_deref()).get(&name)).transpose()?;
-    settle(policy.as_ref().map(|known| &known.policy), &asked, &mut request)?;
+    let policy = policy::named(args)?;
+    if let Err(e) = settle(policy.as_ref(), &asked, &mut request) {
+        if let PolicyError::Refused { class, why, .. } = &e
+            && let Some(mut state) = state::of_run(args)?
+        {
+            state.deny(&request, &state::who(args)?, policy.as_ref(), *class, why)?;
+        }
+        return Err(e.into());
+    }
     request.limits.grace_ms = args.grace.as_millis() as u64;
     request.limits.scratch_inodes = args.scratch_inodes;
     Ok(request)

@@ -15,7 +15,7 @@ use hotcell_engine::{
 use crate::args::{Output, VerifyArgs};
 use crate::run::{self, Compile, can_write, read_source, write_json};
 use crate::show::{self, harmless, painted};
-use crate::{exit, languages};
+use crate::{exit, languages, state};
 
 pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
     let catalogue = languages::catalogue(args.languages.as_deref())?;
@@ -56,10 +56,12 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         let command = args.repair.as_deref().unwrap_or_default();
         repaired(command, outcome).and_then(|()| request()).map_err(|e| failed = Some(e)).ok()
     };
+    let kept = state::begin(&args.cell, &first)?;
     let outcome = match args.repair {
         Some(_) => run_checks(launcher, first, &asked, Some(&mut repair)),
         None => run_checks(launcher, first, &asked, None),
-    }?;
+    };
+    let outcome = state::end(kept, outcome)?;
     if let Some(e) = failed {
         return Err(e);
     }

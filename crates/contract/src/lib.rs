@@ -3,11 +3,13 @@
 mod class;
 mod outcome;
 mod policy;
+mod record;
 mod values;
 
 pub use class::*;
 pub use outcome::*;
 pub use policy::*;
+pub use record::*;
 pub use values::*;
 
 /// The JSON Schema of [`Outcome`], as it is checked in under `schemas/`.

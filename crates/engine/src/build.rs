@@ -17,7 +17,7 @@ use crate::judge::{Verdict, judge_compiler};
 use crate::outcome::{cached, phase};
 use crate::plan::Planned;
 use crate::product::{self, Product};
-use crate::request::Request;
+use crate::request::{Program, Request, Source};
 
 /// What of a compiler's output is worth keeping.
 const KEEP: usize = 1 << 20;
@@ -177,6 +177,31 @@ fn key(identity: &str, spec: &Spec) -> io::Result<Option<String>> {
         }
     }
     Ok(Some(hash([FORMAT.as_bytes(), b"compile", identity.as_bytes(), &words(spec), &sources.finalize()])))
+}
+
+/// What is to run, by its contents; a directory that is too large to look at by its name alone.
+pub(crate) fn code_hash(request: &Request) -> String {
+    let mut sum = Sha256::new();
+    match &request.program {
+        Program::Command(argv) => argv.iter().for_each(|word| frame(&mut sum, word.as_bytes())),
+        Program::Source { source: Source::Given { files }, .. } => {
+            for (name, bytes) in files {
+                frame(&mut sum, name.as_bytes());
+                frame(&mut sum, bytes);
+            }
+        }
+        Program::Source { source: Source::InInput { entry }, .. } => {
+            frame(&mut sum, entry.clone().unwrap_or_default().as_os_str().as_bytes());
+        }
+    }
+    if let Some(dir) = &request.input {
+        let mut tree = Sha256::new();
+        match hash_tree(dir, &mut tree, &mut (MAX_HASHED, MAX_HASHED_FILES)) {
+            Ok(true) => frame(&mut sum, &tree.finalize()),
+            _ => frame(&mut sum, dir.as_os_str().as_bytes()),
+        }
+    }
+    sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn words(spec: &Spec) -> Vec<u8> {

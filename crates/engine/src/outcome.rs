@@ -77,7 +77,7 @@ pub(crate) fn outcome(
     };
     Outcome {
         schema_version: SCHEMA_VERSION.into(),
-        request_id: request.request_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
+        request_id: request.request_id.clone().unwrap_or_else(crate::request::new_id),
         attempt: 1,
         mode: request.mode,
         status: status(&verdict),

@@ -81,3 +81,8 @@ pub fn compile_limits() -> Limits {
         ..default_limits()
     }
 }
+
+/// An id that nobody has had: newer ones sort behind older ones.
+pub fn new_id() -> String {
+    uuid::Uuid::now_v7().to_string()
+}

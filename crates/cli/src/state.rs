@@ -1,0 +1,265 @@
+//! `hotcell records`, `stats`, `audit`, `killswitch`; and what a run leaves there.
+
+use std::collections::VecDeque;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, bail};
+use hotcell_contract::{ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
+use hotcell_engine::{ExecuteError, Filter, Request, State, Switch, Ticket, Who};
+use serde_json::json;
+
+use crate::args::{
+    AuditArgs, AuditVerb, CellArgs, KillswitchArgs, KillswitchVerb, Output, RecordsArgs, StateArgs, StatsArgs,
+};
+use crate::policy::{named, state_dir};
+use crate::show::{harmless, painted};
+
+/// The operator's directory, made when it is not there.
+pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
+    let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
+    Ok(State::open(&dir)?)
+}
+
+/// Where a run is written down: in a directory that was named, or that is there because somebody uses it.
+pub(crate) fn of_run(args: &CellArgs) -> anyhow::Result<Option<State>> {
+    let named = args.state_dir.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
+    match state_dir(args.state_dir.as_deref()) {
+        Some(dir) if named || dir.is_dir() => Ok(Some(State::open(&dir)?)),
+        _ => Ok(None),
+    }
+}
+
+pub(crate) fn who(args: &CellArgs) -> anyhow::Result<Who> {
+    for (flag, id) in [("--tenant", &args.tenant), ("--user", &args.user), ("--run-id", &args.run_id)] {
+        if let Some(id) = id.as_ref().filter(|id| !is_id(id)) {
+            bail!("{flag} `{}` is no id: give 1 to 64 letters, digits, `_` or `-`", harmless(id));
+        }
+    }
+    Ok(Who { tenant_id: args.tenant.clone(), user_id: args.user.clone(), run_id: args.run_id.clone() })
+}
+
+/// A run that is written down, and where.
+pub(crate) type Kept = (State, Ticket);
+
+pub(crate) fn begin(args: &CellArgs, request: &Request) -> anyhow::Result<Option<Kept>> {
+    let who = who(args)?;
+    let policy = named(args)?;
+    let state = of_run(args)?;
+    let limited = policy.as_ref().is_some_and(|policy| {
+        policy.max_executions_per_minute.is_some()
+            || policy.max_executions_per_hour.is_some()
+            || policy.max_concurrent.is_some()
+    });
+    let Some(mut state) = state else {
+        if limited {
+            bail!("the policy counts runs, and there is no place to count them: give --state-dir");
+        }
+        return Ok(None);
+    };
+    let ticket = state.begin(request, &who, policy.as_ref())?;
+    Ok(Some((state, ticket)))
+}
+
+pub(crate) fn end(kept: Option<Kept>, outcome: Result<Outcome, ExecuteError>) -> anyhow::Result<Outcome> {
+    let Some((mut state, ticket)) = kept else { return Ok(outcome?) };
+    match outcome {
+        Ok(mut outcome) => {
+            state.finish(ticket, &mut outcome)?;
+            Ok(outcome)
+        }
+        Err(e) => {
+            state.fail(ticket, &e.to_string())?;
+            Err(e.into())
+        }
+    }
+}
+
+/// Who sits here.
+pub(crate) fn user() -> String {
+    let name = || std::env::var("USER").ok().filter(|name| is_id(name));
+    name().unwrap_or_else(|| format!("uid {}", rustix::process::geteuid().as_raw()))
+}
+
+fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
+    writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(value)?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn records(args: &RecordsArgs) -> anyhow::Result<ExitCode> {
+    let status = match &args.status {
+        None => None,
+        Some(name) => Some(RecordStatus::named(name).with_context(|| {
+            let all = RecordStatus::ALL.map(RecordStatus::name).join(", ");
+            format!("`{}` is no status: use one of {all}", harmless(name))
+        })?),
+    };
+    let filter = Filter {
+        tenant: args.tenant.clone(),
+        user: args.user.clone(),
+        run: args.run_id.clone(),
+        status,
+        language: args.language.clone(),
+        policy: args.policy.clone(),
+        since: args.since.clone(),
+        until: args.until.clone(),
+        before: args.before.clone(),
+        limit: args.limit,
+    };
+    let records = open(args.state.state_dir.as_deref())?.records(&filter)?;
+    if args.state.output == Output::Json {
+        return print_json(&json!({ "records": records }));
+    }
+    let colour = std::io::stdout().is_terminal();
+    let mut out = std::io::stdout().lock();
+    let head = format!(
+        "{:<19}  {:<9} {:<24} {:<10} {:<13} {:>7}  {}",
+        "time", "status", "why", "language", "policy", "wall", "record"
+    );
+    writeln!(out, "{}", painted(&head, Style::new().bold(), colour))?;
+    for record in &records {
+        writeln!(out, "{}", row(record, colour))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(record: &ExecutionRecord, colour: bool) -> String {
+    let style = match record.status {
+        RecordStatus::Completed => AnsiColor::Green.on_default(),
+        RecordStatus::Running | RecordStatus::Pending => Style::new(),
+        RecordStatus::Denied | RecordStatus::Killed => AnsiColor::Yellow.on_default(),
+        RecordStatus::Failed | RecordStatus::Timeout => AnsiColor::Red.on_default(),
+    };
+    let wall =
+        record.wall_time_seconds.map(|s| show_duration(Duration::from_secs_f64(s.clamp(0.0, 1e9)))).unwrap_or_default();
+    format!(
+        "{:<19}  {} {:<24} {:<10} {:<13} {wall:>7}  {}",
+        record.created_at.get(..19).unwrap_or(&record.created_at),
+        painted(&format!("{:<9}", record.status.name()), style, colour),
+        record.failure_class.map(|class| format!("{class:?}")).unwrap_or_default(),
+        record.language.as_deref().unwrap_or("command"),
+        record.policy_id,
+        record.record_id,
+    )
+}
+
+pub(crate) fn stats(args: &StatsArgs) -> anyhow::Result<ExitCode> {
+    let stats = open(args.state.state_dir.as_deref())?.stats(args.tenant.as_deref())?;
+    if args.state.output == Output::Json {
+        return print_json(&stats);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} runs and refusals", stats.total_executions)?;
+    for (name, counts) in [
+        ("status", &stats.by_status),
+        ("language", &stats.by_language),
+        ("policy", &stats.by_policy),
+        ("failure", &stats.by_failure_class),
+    ] {
+        for (index, (value, count)) in counts.iter().enumerate() {
+            writeln!(out, "{:<10} {:<26} {count:>8}", if index == 0 { name } else { "" }, harmless(value))?;
+        }
+    }
+    let time = |s: Option<f64>| s.map_or("-".into(), |s| show_duration(Duration::from_secs_f64(s.clamp(0.0, 1e9))));
+    let (p50, p95) = (time(stats.p50_wall_time_seconds), time(stats.p95_wall_time_seconds));
+    let p99 = time(stats.p99_wall_time_seconds);
+    writeln!(out, "wall time  average {}, p50 {p50}, p95 {p95}, p99 {p99}", time(stats.avg_wall_time_seconds))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn audit(args: &AuditArgs) -> anyhow::Result<ExitCode> {
+    let log = |state: &StateArgs| open(state.state_dir.as_deref());
+    let mut out = std::io::stdout().lock();
+    match &args.verb {
+        AuditVerb::Tail { number, state } => {
+            let mut last = VecDeque::new();
+            for line in log(state)?.audit().lines() {
+                last.push_back(line?);
+                if last.len() > *number {
+                    last.pop_front();
+                }
+            }
+            for line in last {
+                match (state.output, serde_json::from_str::<hotcell_engine::Entry>(&line)) {
+                    (Output::Text, Ok(entry)) => {
+                        let data = harmless(&entry.data.to_string());
+                        writeln!(out, "{:>6} {} {} {data}", entry.seq, entry.at, harmless(&entry.event))?;
+                    }
+                    _ => writeln!(out, "{line}")?,
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        AuditVerb::Export { state } => {
+            for line in log(state)?.audit().lines() {
+                writeln!(out, "{}", line?)?;
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        AuditVerb::Verify { state } => {
+            let found = log(state)?.audit().verify()?;
+            let whole = found.flaws.is_empty();
+            if state.output == Output::Json {
+                let flaws: Vec<_> =
+                    found.flaws.iter().map(|f| json!({ "file": f.file, "line": f.line, "what": f.what })).collect();
+                writeln!(out, "{}", json!({ "ok": whole, "entries": found.entries, "flaws": flaws }))?;
+            } else if whole {
+                writeln!(out, "{} entries, none changed, none missing", found.entries)?;
+            } else {
+                for flaw in found.flaws.iter().take(20) {
+                    writeln!(out, "{}:{}: {}", flaw.file, flaw.line, flaw.what)?;
+                }
+            }
+            Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}
+
+pub(crate) fn killswitch(args: &KillswitchArgs) -> anyhow::Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    let is_tenant = |tenant: &Option<String>| match tenant.as_ref().filter(|tenant| !is_id(tenant)) {
+        Some(bad) => bail!("--tenant `{}` is no id: give 1 to 64 letters, digits, `_` or `-`", harmless(bad)),
+        None => Ok(()),
+    };
+    match &args.verb {
+        KillswitchVerb::On { reason, by, tenant, state } => {
+            is_tenant(tenant)?;
+            let mut here = open(state.state_dir.as_deref())?;
+            let since = now();
+            let by = by.clone().unwrap_or_else(user);
+            let told = here.switch_on(&Switch { tenant: tenant.clone(), reason: reason.clone(), by, since })?;
+            writeln!(out, "the kill switch is on; {told} running were stopped")?;
+        }
+        KillswitchVerb::Off { by, tenant, state } => {
+            is_tenant(tenant)?;
+            let mut here = open(state.state_dir.as_deref())?;
+            let was = here.switch_off(tenant.as_deref(), &by.clone().unwrap_or_else(user))?;
+            writeln!(out, "{}", if was { "the kill switch is off" } else { "the kill switch was off already" })?;
+        }
+        KillswitchVerb::Status { state } => {
+            let switches = open(state.state_dir.as_deref())?.switches()?;
+            if state.output == Output::Json {
+                let on: Vec<_> = switches
+                    .iter()
+                    .map(|s| json!({ "tenant_id": s.tenant, "reason": s.reason, "by": s.by, "since": s.since }))
+                    .collect();
+                writeln!(out, "{}", json!({ "on": on }))?;
+            } else if switches.is_empty() {
+                writeln!(out, "off")?;
+            }
+            for switch in switches.iter().filter(|_| state.output == Output::Text) {
+                let whom = switch.tenant.as_ref().map_or("everybody".into(), |tenant| format!("tenant {tenant}"));
+                let (reason, by) = (harmless(&switch.reason), harmless(&switch.by));
+                writeln!(out, "on for {whom} since {}, by {by}: {reason}", switch.since)?;
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn now() -> String {
+    hotcell_engine::now()
+}

@@ -1,0 +1,275 @@
+//! The audit log: lines that can be added to, and not changed without being found out.
+//!
+//! Each line carries the hash of the one before; the newest hash is signed, in a file beside the log, at every addition. So
+//! an edit, an insertion, a deletion or a changed order breaks the chain at its place, and a log that was cut short does
+//! not reach its signed head. One file a day; the chain goes on from file to file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Before the first entry.
+const ORIGIN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// `,"hash":"` and 64 digits and `"}`.
+const TAIL: usize = 9 + 64 + 2;
+/// A line longer than this is not ours.
+const MAX_LINE: usize = 1 << 20;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    #[error("the audit log cannot be written, so nothing runs: `{}`: {error}", path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("the audit log is not as it was left, so nothing runs: {0}: see `hotcell audit verify`")]
+    Damaged(String),
+}
+
+/// One entry as it is hashed: in this order, without blanks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    pub seq: u64,
+    /// RFC 3339, UTC.
+    pub at: String,
+    pub event: String,
+    pub data: Value,
+    /// The hash of the entry before.
+    pub prev: String,
+}
+
+/// The newest entry, signed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    seq: u64,
+    hash: String,
+    sig: String,
+}
+
+pub struct Audit {
+    dir: PathBuf,
+    key: SigningKey,
+}
+
+/// What is wrong with a log, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flaw {
+    pub file: String,
+    pub line: u64,
+    pub what: String,
+}
+
+/// What a look at the whole log found.
+#[derive(Clone, Debug, Default)]
+pub struct Verified {
+    pub entries: u64,
+    pub flaws: Vec<Flaw>,
+}
+
+impl Audit {
+    pub(super) fn open(dir: PathBuf, key: SigningKey) -> Result<Audit, AuditError> {
+        fs::create_dir_all(&dir).map_err(|error| AuditError::Io { path: dir.clone(), error })?;
+        Ok(Audit { dir, key })
+    }
+
+    /// Adds an entry, or says why nothing may run.
+    pub fn append(&self, event: &str, data: Value) -> Result<(), AuditError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| AuditError::Io { path, error }
+        };
+        let lock_path = self.dir.join("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock_path);
+        let lock = lock.map_err(failed(&lock_path))?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| failed(&lock_path)(e.into()))?;
+        let (seq, prev) = self.last()?;
+        let at = jiff::Timestamp::now().to_string();
+        let path = self.dir.join(format!("{}.jsonl", at.get(..10).unwrap_or("log")));
+        let entry = Entry { seq: seq + 1, at, event: event.to_owned(), data, prev };
+        let (line, hash) = sealed(&entry).map_err(failed(&path))?;
+        let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed(&path))?;
+        // One write: nobody sees half a line, and a full disk leaves none.
+        let before = file.metadata().map_err(failed(&path))?.len();
+        if let Err(e) = file.write_all(line.as_bytes()) {
+            let _ = file.set_len(before);
+            return Err(failed(&path)(e));
+        }
+        self.write_head(seq + 1, &hash).map_err(failed(&self.dir))
+    }
+
+    fn write_head(&self, seq: u64, hash: &str) -> io::Result<()> {
+        let sig = hex(&self.key.sign(statement(seq, hash).as_bytes()).to_bytes());
+        let new = self.dir.join(".head");
+        fs::write(&new, serde_json::to_vec(&Head { seq, hash: hash.to_owned(), sig })?)?;
+        fs::rename(new, self.dir.join("head"))
+    }
+
+    /// Number and hash of the newest entry. A crash between an entry and its head leaves one entry more.
+    fn last(&self) -> Result<(u64, String), AuditError> {
+        let damaged = |what: &str| AuditError::Damaged(what.to_owned());
+        let newest = self.files().last().cloned();
+        let line = match &newest {
+            Some(file) => last_line(file).map_err(|error| AuditError::Io { path: file.clone(), error })?,
+            None => None,
+        };
+        let head = match fs::read(self.dir.join("head")) {
+            Ok(bytes) => Some(serde_json::from_slice::<Head>(&bytes).map_err(|_| damaged("its head is not readable"))?),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(AuditError::Io { path: self.dir.join("head"), error }),
+        };
+        if let Some(head) = &head
+            && !is_signed(head, &self.key.verifying_key())
+        {
+            return Err(damaged("its head is not signed by the key of this place"));
+        }
+        let known = head.as_ref().map_or((0, ORIGIN), |head| (head.seq, head.hash.as_str()));
+        match line.map(|line| opened(&line)) {
+            None if known.0 == 0 => Ok((0, ORIGIN.to_owned())),
+            None => Err(damaged("its entries are gone")),
+            Some(None) => Err(damaged("its last line is no entry")),
+            Some(Some((entry, hash))) if (entry.seq, hash.as_str()) == known => Ok((entry.seq, hash)),
+            Some(Some((entry, hash))) if (entry.seq, entry.prev.as_str()) == (known.0 + 1, known.1) => {
+                Ok((entry.seq, hash))
+            }
+            Some(Some(_)) => Err(damaged("its last entry is not the one that was signed last")),
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut files: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|e| e == "jsonl")).collect();
+        files.sort();
+        files
+    }
+
+    /// Every line, from the oldest to the newest, as it stands.
+    pub fn lines(&self) -> impl Iterator<Item = io::Result<String>> + use<> {
+        self.files().into_iter().flat_map(|path| match File::open(path) {
+            Ok(file) => Box::new(BufReader::new(file).lines()) as Box<dyn Iterator<Item = io::Result<String>>>,
+            Err(e) => Box::new(std::iter::once(Err(e))),
+        })
+    }
+
+    /// Looks at all of it. At most a few flaws are told: the first is what matters.
+    pub fn verify(&self) -> io::Result<Verified> {
+        let mut found = Verified::default();
+        let mut before: Option<(u64, String)> = None;
+        for path in self.files() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let mut reader = BufReader::with_capacity(1 << 20, File::open(&path)?);
+            let (mut line, mut number) = (Vec::new(), 0);
+            loop {
+                line.clear();
+                if reader.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+                    break;
+                }
+                number += 1;
+                let mut flaw = |what: String| found.flaws.push(Flaw { file: name.clone(), line: number, what });
+                let text = line.strip_suffix(b"\n").map(|line| String::from_utf8_lossy(line));
+                let Some((entry, hash)) = text.as_deref().and_then(opened) else {
+                    flaw("is no entry, or its hash is not its own".into());
+                    before = None;
+                    continue;
+                };
+                let expected = before.take().or_else(|| (found.entries == 0).then(|| (0, ORIGIN.to_owned())));
+                if let Some((seq, last)) = expected {
+                    if entry.seq != seq + 1 {
+                        flaw(format!("is entry {}, where {} should be", entry.seq, seq + 1));
+                    } else if entry.prev != last {
+                        flaw(format!("entry {} does not follow from the one before", entry.seq));
+                    }
+                }
+                found.entries += 1;
+                before = Some((entry.seq, hash));
+            }
+        }
+        let flaw = |what: &str| Flaw { file: "head".into(), line: 1, what: what.into() };
+        match fs::read(self.dir.join("head")).ok().map(|bytes| serde_json::from_slice::<Head>(&bytes)) {
+            None if found.entries == 0 => {}
+            None => found.flaws.push(flaw("is gone")),
+            Some(Err(_)) => found.flaws.push(flaw("is not readable")),
+            Some(Ok(head)) if !is_signed(&head, &self.key.verifying_key()) => {
+                found.flaws.push(flaw("is not signed by the key of this place"));
+            }
+            Some(Ok(head)) => match &before {
+                Some((seq, hash)) if (*seq, hash) == (head.seq, &head.hash) => {}
+                Some((seq, _)) if *seq < head.seq => {
+                    found.flaws.push(flaw(&format!("says {} entries, the log ends with {seq}: it was cut", head.seq)));
+                }
+                Some((seq, _)) => {
+                    found.flaws.push(flaw(&format!("says {} entries, the log goes on to {seq}", head.seq)))
+                }
+                None if found.flaws.is_empty() => {
+                    found.flaws.push(flaw("says that there are entries, and there are none"))
+                }
+                None => {}
+            },
+        }
+        Ok(found)
+    }
+}
+
+fn statement(seq: u64, hash: &str) -> String {
+    format!("hotcell audit head\n{seq}\n{hash}\n")
+}
+
+fn is_signed(head: &Head, key: &VerifyingKey) -> bool {
+    let sig = unhex(&head.sig).and_then(|bytes| Signature::from_slice(&bytes).ok());
+    sig.is_some_and(|sig| key.verify_strict(statement(head.seq, &head.hash).as_bytes(), &sig).is_ok())
+}
+
+/// A line and its hash. The hash is over the very bytes before it.
+fn sealed(entry: &Entry) -> io::Result<(String, String)> {
+    let body = serde_json::to_string(entry)?;
+    let hash = hex(&Sha256::digest(body.as_bytes()));
+    let open = body.strip_suffix('}').unwrap_or(&body);
+    Ok((format!("{open},\"hash\":\"{hash}\"}}\n"), hash))
+}
+
+/// The entry of a line whose hash is its own.
+fn opened(line: &str) -> Option<(Entry, String)> {
+    let at = line.len().checked_sub(TAIL)?;
+    let (open, tail) = line.split_at_checked(at)?;
+    let hash = tail.strip_prefix(",\"hash\":\"")?.strip_suffix("\"}")?;
+    let body = format!("{open}}}");
+    if hex(&Sha256::digest(body.as_bytes())) != hash {
+        return None;
+    }
+    Some((serde_json::from_str(&body).ok()?, hash.to_owned()))
+}
+
+/// The last whole line of a file; an unfinished one is damage, and told as such by what is made of it.
+fn last_line(path: &Path) -> io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    let len = file.metadata()?.len();
+    let from = len.saturating_sub(MAX_LINE as u64);
+    file.seek(SeekFrom::Start(len.saturating_sub(8192)))?;
+    let mut bytes = vec![];
+    file.read_to_end(&mut bytes)?;
+    if bytes.iter().filter(|b| **b == b'\n').count() < 2 && from < len.saturating_sub(8192) {
+        file.seek(SeekFrom::Start(from))?;
+        bytes.clear();
+        file.read_to_end(&mut bytes)?;
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text
+        .strip_suffix('\n')
+        .or(Some(&text))
+        .and_then(|text| text.rsplit('\n').next())
+        .map(str::to_owned)
+        .filter(|l| !l.is_empty()))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    (text.len() % 2 == 0).then(|| (0..text.len()).step_by(2).map(pair).collect())?
+}

@@ -1,0 +1,308 @@
+//! What outlives a run: records, the audit log, the kill switch. One directory, the operator's own.
+//!
+//! A run is written down before it begins and when it ends; a refusal is written down too. What cannot be written down
+//! does not run.
+
+mod audit;
+mod store;
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ed25519_dalek::SigningKey;
+use hotcell_contract::{ExecutionRecord, FailureClass, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent};
+use serde_json::{Value, json};
+
+pub use audit::{Audit, AuditError, Entry, Flaw, Verified};
+pub use store::{Filter, StoreError, Switch};
+
+use crate::request::{Program, Request};
+use store::{Owner, Refusal, Store};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    #[error("the state directory `{}` cannot be used: {error}", path.display())]
+    Directory { path: PathBuf, error: io::Error },
+    #[error("`{}` {why}: it must be yours alone", path.display())]
+    NotOurs { path: PathBuf, why: &'static str },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    #[error("{why}")]
+    Refused { class: FailureClass, why: String },
+}
+
+/// On whose behalf.
+#[derive(Clone, Debug, Default)]
+pub struct Who {
+    pub tenant_id: Option<String>,
+    pub user_id: Option<String>,
+    pub run_id: Option<String>,
+}
+
+pub struct State {
+    dir: PathBuf,
+    store: Store,
+    audit: Audit,
+}
+
+/// A run that was admitted and has not ended.
+pub struct Ticket {
+    record: ExecutionRecord,
+}
+
+impl State {
+    /// Makes the directory when it is not there.
+    pub fn open(dir: &Path) -> Result<State, StateError> {
+        let failed = |error| StateError::Directory { path: dir.to_owned(), error };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+        let meta = fs::metadata(dir).map_err(failed)?;
+        if meta.uid() != rustix::process::geteuid().as_raw() {
+            return Err(StateError::NotOurs { path: dir.to_owned(), why: "belongs to somebody else" });
+        }
+        if meta.mode() & 0o022 != 0 {
+            return Err(StateError::NotOurs { path: dir.to_owned(), why: "can be written by others" });
+        }
+        let key = key(&dir.join("keys")).map_err(failed)?;
+        let audit = Audit::open(dir.join("audit"), key)?;
+        let mut state = State { dir: dir.to_owned(), store: Store::open(&dir.join("records.db"))?, audit };
+        state.sweep()?;
+        Ok(state)
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Runs that ended without anybody to say so.
+    fn sweep(&mut self) -> Result<(), StateError> {
+        for record_id in self.store.sweep(&now())? {
+            self.audit.append("exec_event.KILLED", json!({ "record_id": record_id, "why": "its process is gone" }))?;
+        }
+        Ok(())
+    }
+
+    /// Writes a run down, if it may begin.
+    pub fn begin(&mut self, request: &Request, who: &Who, policy: Option<&Policy>) -> Result<Ticket, StateError> {
+        let record = record(request, who, policy);
+        if let Err(refusal) = self.store.admit(&record, policy, now_ms())? {
+            let class = match refusal {
+                Refusal::Quota { .. } | Refusal::Concurrency { .. } => FailureClass::QuotaExceeded,
+                Refusal::KillSwitch { .. } => FailureClass::PolicyViolation,
+            };
+            self.deny_record(record, class, &refusal.to_string())?;
+            return Err(StateError::Refused { class, why: refusal.to_string() });
+        }
+        let ticket = Ticket { record };
+        if let Err(e) = self.audit.append("exec_event.ADMITTED", event(&ticket.record)) {
+            // Nobody will run it: it must not look as if somebody did.
+            let mut record = ticket.record;
+            (record.status, record.error_message) = (RecordStatus::Denied, Some(e.to_string()));
+            record.completed_at = Some(now());
+            self.store.finish(&record)?;
+            return Err(e.into());
+        }
+        Ok(ticket)
+    }
+
+    /// Writes a refusal down.
+    pub fn deny(
+        &mut self,
+        request: &Request,
+        who: &Who,
+        policy: Option<&Policy>,
+        class: FailureClass,
+        why: &str,
+    ) -> Result<(), StateError> {
+        self.deny_record(record(request, who, policy), class, why)
+    }
+
+    fn deny_record(&mut self, mut record: ExecutionRecord, class: FailureClass, why: &str) -> Result<(), StateError> {
+        (record.status, record.failure_class) = (RecordStatus::Denied, Some(class));
+        (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
+        self.audit.append("exec_event.DENIED", event(&record))?;
+        Ok(self.store.put(&record, now_ms())?)
+    }
+
+    /// Writes the end down. What the kill switch ended is told as such.
+    pub fn finish(&mut self, ticket: Ticket, outcome: &mut Outcome) -> Result<(), StateError> {
+        let mut record = ticket.record;
+        if outcome.terminal_event == Some(TerminalEvent::Cancelled)
+            && let Some(switch) = self.store.switch_for(record.tenant_id.as_deref())?
+        {
+            outcome.terminal_event = Some(TerminalEvent::KillSwitch);
+            outcome.message = Some(format!("the kill switch is on, by {}: {}", switch.by, switch.reason));
+        }
+        let (status, name) = match (outcome.status, outcome.failure_class, outcome.terminal_event) {
+            (Status::Pass, ..) => (RecordStatus::Completed, "FINISHED"),
+            (_, _, Some(TerminalEvent::Cancelled | TerminalEvent::KillSwitch)) => (RecordStatus::Killed, "KILLED"),
+            (_, Some(FailureClass::TimeoutViolation), _) => (RecordStatus::Timeout, "TIMEOUT"),
+            _ => (RecordStatus::Failed, "FINISHED"),
+        };
+        record.status = status;
+        record.sandbox_id.clone_from(&outcome.request_id);
+        record.exit_code = outcome.exit_code.map(i64::from);
+        record.wall_time_seconds = Some(outcome.usage.wall_ms as f64 / 1e3);
+        record.cpu_seconds = Some(outcome.usage.cpu_ms as f64 / 1e3);
+        record.memory_peak_mb = Some(outcome.usage.memory_peak_bytes as f64 / 1048576.0);
+        (record.completed_at, record.failure_class) = (Some(now()), outcome.failure_class);
+        record.error_message.clone_from(&outcome.message);
+        self.audit.append(&format!("exec_event.{name}"), event(&record))?;
+        Ok(self.store.finish(&record)?)
+    }
+
+    /// A run that was admitted and could not be carried out.
+    pub fn fail(&mut self, ticket: Ticket, why: &str) -> Result<(), StateError> {
+        let mut record = ticket.record;
+        (record.status, record.failure_class) = (RecordStatus::Failed, Some(FailureClass::SetupFailure));
+        (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
+        self.audit.append("exec_event.FINISHED", event(&record))?;
+        Ok(self.store.finish(&record)?)
+    }
+
+    /// Something that an operator did.
+    pub fn note(&mut self, event: &str, data: Value) -> Result<(), StateError> {
+        Ok(self.audit.append(event, data)?)
+    }
+
+    pub fn records(&self, filter: &Filter) -> Result<Vec<ExecutionRecord>, StateError> {
+        Ok(self.store.list(filter)?)
+    }
+
+    pub fn stats(&self, tenant: Option<&str>) -> Result<Stats, StateError> {
+        Ok(self.store.stats(tenant)?)
+    }
+
+    pub fn switches(&self) -> Result<Vec<Switch>, StateError> {
+        Ok(self.store.switches()?)
+    }
+
+    /// Refuses what is new and ends what is going, within a second. Returns how many processes were told.
+    pub fn switch_on(&mut self, switch: &Switch) -> Result<usize, StateError> {
+        let data = json!({ "tenant_id": switch.tenant, "reason": switch.reason, "by": switch.by });
+        // Stopping comes first: a log that can't be written must not keep anything running.
+        let owners = self.store.switch_on(switch)?;
+        let told = stop(&owners);
+        self.audit.append("killswitch_event.ON", data)?;
+        Ok(told)
+    }
+
+    pub fn switch_off(&mut self, tenant: Option<&str>, by: &str) -> Result<bool, StateError> {
+        self.audit.append("killswitch_event.OFF", json!({ "tenant_id": tenant, "by": by }))?;
+        Ok(self.store.switch_off(tenant)?)
+    }
+}
+
+/// SIGTERM, which lets a run write its end down; a second one, which does not wait for the program; SIGKILL.
+fn stop(owners: &[Owner]) -> usize {
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+    let mut left: Vec<_> = owners
+        .iter()
+        .filter_map(|owner| {
+            let fd = pidfd_open(Pid::from_raw(owner.pid as i32)?, PidfdFlags::empty()).ok()?;
+            // Looked at after it is held: the number can't be another's now.
+            owner.is_alive().then_some((*owner, fd))
+        })
+        .collect();
+    let told = left.len();
+    for (signal, patience) in [(Signal::TERM, 300), (Signal::TERM, 400), (Signal::KILL, 200)] {
+        for (_, fd) in &left {
+            // ESRCH: it is gone, as it should be.
+            let _ = pidfd_send_signal(fd, signal);
+        }
+        let until = Instant::now() + Duration::from_millis(patience);
+        while !left.is_empty() && Instant::now() < until {
+            left.retain(|(owner, _)| owner.is_alive());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    told
+}
+
+fn record(request: &Request, who: &Who, policy: Option<&Policy>) -> ExecutionRecord {
+    ExecutionRecord {
+        record_id: uuid::Uuid::now_v7().to_string(),
+        sandbox_id: request.request_id.clone().unwrap_or_default(),
+        tenant_id: who.tenant_id.clone(),
+        user_id: who.user_id.clone(),
+        run_id: who.run_id.clone(),
+        language: match &request.program {
+            Program::Source { language, .. } => Some(language.name.clone()),
+            Program::Command(_) => None,
+        },
+        code_hash: crate::build::code_hash(request),
+        policy_id: policy.map_or("none", |policy| policy.policy_id.as_str()).to_owned(),
+        status: RecordStatus::Running,
+        exit_code: None,
+        wall_time_seconds: None,
+        cpu_seconds: None,
+        memory_peak_mb: None,
+        created_at: now(),
+        completed_at: None,
+        error_message: None,
+        failure_class: None,
+        lease_id: None,
+    }
+}
+
+fn event(record: &ExecutionRecord) -> Value {
+    serde_json::to_value(record).unwrap_or_default()
+}
+
+/// RFC 3339, UTC.
+pub fn now() -> String {
+    jiff::Timestamp::now().to_string()
+}
+
+fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+/// The key that signs here, made at the first need. Nobody else may read it.
+fn key(dir: &Path) -> io::Result<SigningKey> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let path = dir.join("audit.key");
+    for _ in 0..2 {
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                if fs::metadata(&path)?.mode() & 0o077 != 0 {
+                    return Err(io::Error::other(format!("{} can be read by others: chmod 600 it", path.display())));
+                }
+                let bytes = audit::unhex(text.trim()).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+                return bytes
+                    .map(|bytes| SigningKey::from_bytes(&bytes))
+                    .ok_or_else(|| io::Error::other(format!("{} is no key", path.display())));
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => make_key(dir, &path)?,
+            Err(e) => return Err(e),
+        }
+    }
+    Err(io::Error::other(format!("{} cannot be made", path.display())))
+}
+
+/// Whole or not at all, and never over one that is there.
+fn make_key(dir: &Path, path: &Path) -> io::Result<()> {
+    let mut bytes = [0u8; 32];
+    fs::File::open("/dev/urandom").and_then(|mut random| io::Read::read_exact(&mut random, &mut bytes))?;
+    let new = dir.join(format!(".audit-{}", uuid::Uuid::now_v7()));
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+    file.write_all(format!("{}\n", audit::hex(&bytes)).as_bytes())?;
+    file.sync_all()?;
+    let public = SigningKey::from_bytes(&bytes).verifying_key();
+    let linked = fs::hard_link(&new, path);
+    fs::remove_file(&new)?;
+    match linked {
+        Ok(()) => fs::write(dir.join("audit.pub"), format!("{}\n", audit::hex(public.as_bytes()))),
+        // Somebody else was faster: theirs it is.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(e) => Err(e),
+    }
+}
