@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use hotcell_contract::{Mode, NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
     AskedLimits, Call, Capsule, Catalogue, Language, Launcher, PolicyError, Program, Progress, Request, Signals,
-    Source, compile_limits, default_limits, execute, settle,
+    Source, compile_limits, default_limits, execute, new_id, settle,
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
