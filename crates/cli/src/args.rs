@@ -335,7 +335,7 @@ pub(crate) struct CellArgs {
     /// One file [default: as the scratch]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) file_size: Option<u64>,
-    /// /work, /tmp and /dev/shm together; 0 makes them read-only [default: 512m]
+    /// /work, /tmp and /dev/shm together; 0: read-only [default: 512m]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) scratch: Option<u64>,
     /// Files and directories in the scratch
@@ -344,13 +344,13 @@ pub(crate) struct CellArgs {
     /// Output, of each stream [default: 10m]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) output_limit: Option<u64>,
-    /// A policy, under which the flags may only lower what it says: see `hotcell policy list` [env: HOTCELL_POLICY]
+    /// A policy; flags may only lower what it says [env: HOTCELL_POLICY]
     #[arg(long, value_name = "NAME", help_heading = "Cell")]
     pub(crate) policy: Option<String>,
-    /// Where policies, records and the audit log are [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell, if it is there]
+    /// Policies, records and the audit log [env: HOTCELL_STATE_DIR]
     #[arg(long, value_name = "DIR", help_heading = "Record")]
     pub(crate) state_dir: Option<PathBuf>,
-    /// What the program may reach: none, local (loopback of its own) or full [default: none]
+    /// none, local (loopback of its own) or full [default: none]
     #[arg(long, value_enum, value_name = "NET", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) network: Option<Net>,
     /// On behalf of which tenant, for quotas and records
@@ -374,10 +374,10 @@ pub(crate) struct CellArgs {
     /// What a refused attempt does: kill, fail or note [default: fail]
     #[arg(long, value_enum, value_name = "ACT", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) on_violation: Option<OnViolation>,
-    /// A layer without which not to run: cgroup, landlock; may be repeated
+    /// A layer without which not to run: cgroup, landlock
     #[arg(long, value_name = "LAYER", help_heading = "Cell")]
     pub(crate) require: Vec<String>,
-    /// text passes the program's output through; json prints the result and nothing else
+    /// text passes output through, json prints the result alone
     #[arg(
         long,
         value_enum,
@@ -390,10 +390,10 @@ pub(crate) struct CellArgs {
     /// Also write the result, as JSON, to this file
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) result: Option<PathBuf>,
-    /// Copy the regular files that the program leaves in /work to this new directory
+    /// Copy what the program leaves in /work to this new directory
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub(crate) artifacts: Option<PathBuf>,
-    /// Which of them: a glob like out/*.csv or **/*.json; may be repeated [default: all]
+    /// Which of them: a glob like **/*.json [default: all]
     #[arg(long, value_name = "GLOB", requires = "artifacts", help_heading = "Result")]
     pub(crate) collect: Vec<String>,
     /// The id of the request [default: a new one]
