@@ -132,7 +132,7 @@ fn attempt(violation: &Violation) -> String {
 pub(crate) fn error(error: &anyhow::Error) {
     let terminal = std::io::stderr().is_terminal();
     let mark = painted("error", AnsiColor::Red.on_default().bold(), terminal);
-    let _ = writeln!(std::io::stderr(), "hotcell: {mark}: {error:#}");
+    let _ = writeln!(std::io::stderr(), "hotcell: {mark}: {}", harmless(&format!("{error:#}")));
 }
 
 /// What clap says in a page, in a sentence.

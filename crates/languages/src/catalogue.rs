@@ -112,6 +112,9 @@ pub struct Tool {
     /// What of its installation it needs: names below the directory above its `bin`, or absolute ones, with `*`.
     #[serde(default)]
     pub trees: Vec<String>,
+    /// A file that the directory above its `bin` has when it is an installation: one that only happens to hold a program,
+    /// somebody's home say, must not be shown to a cell.
+    pub marker: Option<String>,
     /// Where else to look than on PATH, with `~` and `*`.
     #[serde(default)]
     pub also: Vec<String>,

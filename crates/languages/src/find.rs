@@ -167,6 +167,9 @@ fn accept(candidate: &Path, tool: &Tool) -> Option<Found> {
         return None;
     }
     let prefix = real.parent()?.parent()?.to_owned();
+    if tool.marker.as_ref().is_some_and(|marker| !prefix.join(marker).exists()) {
+        return None;
+    }
     // A virtual environment is its own directory and the installation that it was made from.
     let environment = candidate.parent()?.parent()?;
     let (binary, mut trees) = match environment.join("pyvenv.cfg").is_file() {
@@ -179,7 +182,7 @@ fn accept(candidate: &Path, tool: &Tool) -> Option<Found> {
             None => trees.extend(Some(prefix.join(tree)).filter(|path| path.exists())),
         }
     }
-    if tool.trees.is_empty() {
+    if !trees.iter().any(|tree| real.starts_with(tree)) {
         trees.push(real);
     }
     trees.retain(|tree| !tree.starts_with("/usr") && tree.parent().is_some());

@@ -155,6 +155,8 @@ fn rustup(place: &Place, hard: bool) -> [PathBuf; 2] {
     let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let toolchains = ["stable", "1.80.0"].map(|name| {
         program(place, &format!("home/.rustup/toolchains/{name}-{host}/bin/cargo"));
+        // Without it a directory with a `bin` is no toolchain.
+        place.write(&format!("home/.rustup/toolchains/{name}-{host}/lib/rustlib/components"), "");
         program(place, &format!("home/.rustup/toolchains/{name}-{host}/bin/rustc"))
     });
     let settings =
@@ -234,6 +236,7 @@ fn rustup_that_leads_nowhere_is_passed_over() {
         let place = Place::new();
         rustup(&place, hard);
         let real = program(&place, "other/bin/rustc");
+        place.write("other/lib/rustlib/components", "");
         for name in ["1.70.0", "../../../other", "nightly"] {
             let run = look(&place, &["home/.cargo/bin", "linker", "other/bin"]).env("RUSTUP_TOOLCHAIN", name);
             assert_eq!(toolchain(run, "rust"), Ok(real.clone()), "{name}");

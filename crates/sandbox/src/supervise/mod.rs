@@ -222,8 +222,17 @@ impl State<'_> {
     }
 
     fn hear_launcher(&mut self) -> Result<(), SandboxError> {
-        let Ok(Some((message, fds))) = wire::receive(&self.run, false) else {
-            return Err(SandboxError::LauncherDied);
+        let mut heard = wire::receive(&self.run, false);
+        // Closed with a word of ours unread, a "kill" that came too late: the kernel tells of that first, and once, and of
+        // what the launcher has said before only then.
+        if matches!(&heard, Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset) {
+            heard = wire::receive(&self.run, false);
+        }
+        let (message, fds) = match heard {
+            Ok(Some(heard)) => heard,
+            Ok(None) => return Err(SandboxError::LauncherDied),
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Err(SandboxError::LauncherDied),
+            Err(error) => return Err(SandboxError::Io { what: "hear the launcher", error }),
         };
         match message {
             FromLauncher::Launched { meters, enforced, degraded, cgroup_ns, clone_ns, .. } => {
