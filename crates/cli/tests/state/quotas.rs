@@ -94,7 +94,7 @@ fn of_fifty_at_once_ten_run() {
 fn so_many_at_once() {
     let place = Place::new();
     place.define("mine", "max_concurrent = 2");
-    let words = ["--policy", "mine", "--tenant", "t", "--quiet"];
+    let words = ["--policy", "mine", "--tenant", "t"];
     let program = ["sh", "-c", "echo ready; cat"];
     let (mut first, second) = (place.start(&words, &program), place.start(&words, &program));
     let refused = || {
