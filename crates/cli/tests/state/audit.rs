@@ -286,10 +286,23 @@ fn a_head_that_is_not_ours() {
     let (other, _, _) = some();
     let others = std::fs::read_to_string(other.state().join("audit/head")).expect("ours");
     for bad in [
-        String::new(), "garbage".into(), "{}".into(), "null".into(), with("seq", 4.into()), with("seq", 6.into()),
-        with("seq", (-1).into()), with("seq", u64::MAX.into()), with("hash", zeros(64)), with("hash", "".into()),
-        with("sig", zeros(128)), with("sig", "".into()), with("sig", "zz".into()), with("sig", zeros(127)),
-        with("more", 1.into()), head.replace('}', ""), others,
+        String::new(),
+        "garbage".into(),
+        "{}".into(),
+        "null".into(),
+        with("seq", 4.into()),
+        with("seq", 6.into()),
+        with("seq", (-1).into()),
+        with("seq", u64::MAX.into()),
+        with("hash", zeros(64)),
+        with("hash", "".into()),
+        with("sig", zeros(128)),
+        with("sig", "".into()),
+        with("sig", "zz".into()),
+        with("sig", zeros(127)),
+        with("more", 1.into()),
+        head.replace('}', ""),
+        others,
     ] {
         std::fs::write(&path, &bad).expect("ours");
         place.is_found_and_stops("head:1");
@@ -481,7 +494,12 @@ fn on_a_full_disk(left: u32) -> Option<Ran> {
 fn a_full_disk_runs_nothing() {
     for left in [0, 1, 2, 4] {
         let Some(ran) = on_a_full_disk(left) else { return };
-        assert!(ran.stdout.contains("after 0\n") && ran.stdout.contains("again 0\n"), "{left}: {} {}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stdout.contains("after 0\n") && ran.stdout.contains("again 0\n"),
+            "{left}: {} {}",
+            ran.stdout,
+            ran.stderr
+        );
     }
 }
 

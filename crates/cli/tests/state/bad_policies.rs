@@ -75,7 +75,8 @@ fn what_is_out_of_range() {
     ] {
         rows.extend(values.map(|value| (field, with(&format!("{field} = {value}")), field)));
     }
-    for field in ["max_memory_mb", "max_open_files", "max_file_size_mb", "max_output_mb", "scratch_mb", "max_processes"] {
+    for field in ["max_memory_mb", "max_open_files", "max_file_size_mb", "max_output_mb", "scratch_mb", "max_processes"]
+    {
         rows.extend(["0", "9223372036854775807"].map(|value| (field, with(&format!("{field} = {value}")), field)));
     }
     for field in ["max_executions_per_minute", "max_executions_per_hour", "max_concurrent"] {
@@ -94,16 +95,28 @@ fn what_is_out_of_range() {
 fn what_contradicts_itself() {
     all_are_refused(vec![
         ("full without network", net("network_policy = \"full\""), "allow_network"),
-        ("restricted without network", net("network_policy = \"restricted\"\nallowed_hosts = [\"a:1\"]"), "allow_network"),
+        (
+            "restricted without network",
+            net("network_policy = \"restricted\"\nallowed_hosts = [\"a:1\"]"),
+            "allow_network",
+        ),
         ("restricted without hosts", net("network_policy = \"restricted\"\nallow_network = true"), "allowed_hosts"),
         ("none with hosts", with("allowed_hosts = [\"a:1\"]"), "allowed_hosts"),
-        ("full with hosts", net("network_policy = \"full\"\nallow_network = true\nallowed_hosts = [\"a:1\"]"), "allowed_hosts"),
+        (
+            "full with hosts",
+            net("network_policy = \"full\"\nallow_network = true\nallowed_hosts = [\"a:1\"]"),
+            "allowed_hosts",
+        ),
         ("capsule without languages", with("python = \"capsule\""), "python"),
         ("capsule with others", with("python = \"capsule\"\nallowed_languages = [\"python\", \"bash\"]"), "python"),
         ("capsule with another", with("python = \"capsule\"\nallowed_languages = [\"bash\"]"), "python"),
         ("strict in a process", with("mode = \"strict\""), "isolation_level"),
         ("strict in a container", with("mode = \"strict\"\nisolation_level = \"container\""), "isolation_level"),
-        ("hour below minute", with("max_executions_per_hour = 5\nmax_executions_per_minute = 6"), "max_executions_per_hour"),
+        (
+            "hour below minute",
+            with("max_executions_per_hour = 5\nmax_executions_per_minute = 6"),
+            "max_executions_per_hour",
+        ),
         ("unknown backend", with("backend = \"chroot\""), "backend"),
         ("unknown layer", with("require = [\"cgroup\", \"luck\"]"), "require"),
     ]);
@@ -111,9 +124,12 @@ fn what_contradicts_itself() {
 
 #[test]
 fn what_is_no_host() {
-    let rows = ["", "a", "a:", ":1", "a:0", "a:65536", "a:-1", "a:b", "a b:1", "a/b:1", "a\\n:1", "*:1", "http://a:1", "ä:1"];
+    let rows =
+        ["", "a", "a:", ":1", "a:0", "a:65536", "a:-1", "a:b", "a b:1", "a/b:1", "a\\n:1", "*:1", "http://a:1", "ä:1"];
     let host = |host: &str| {
-        net(&format!("network_policy = \"restricted\"\nallow_network = true\nallowed_hosts = [\"good:443\", \"{host}\"]"))
+        net(&format!(
+            "network_policy = \"restricted\"\nallow_network = true\nallowed_hosts = [\"good:443\", \"{host}\"]"
+        ))
     };
     all_are_refused(rows.into_iter().map(|row| (row, host(row), "allowed_hosts")).collect());
 }
@@ -122,8 +138,19 @@ fn what_is_no_host() {
 fn what_is_no_id() {
     let long = format!("\"{}\"", "x".repeat(65));
     let rows = [
-        "\"\"", "\"../x\"", "\"..\"", "\".\"", "\"/etc/x\"", "\"a/b\"", "\"a b\"", "\"a.b\"", "\"ä\"", "\"a\\u0000\"",
-        "\"a\\n\"", "\".hidden\"", &long,
+        "\"\"",
+        "\"../x\"",
+        "\"..\"",
+        "\".\"",
+        "\"/etc/x\"",
+        "\"a/b\"",
+        "\"a b\"",
+        "\"a.b\"",
+        "\"ä\"",
+        "\"a\\u0000\"",
+        "\"a\\n\"",
+        "\".hidden\"",
+        &long,
     ];
     all_are_refused(rows.iter().map(|row| ("id", id(row), "policy_id")).collect());
 }
@@ -132,14 +159,37 @@ fn what_is_no_id() {
 #[ignore = "bug: a value of a wrong type is told with its line, and not with its field"]
 fn what_is_of_a_wrong_type_is_named() {
     let fields = [
-        ("mode", "1"), ("mode", "\"sloppy\""), ("isolation_level", "\"chroot\""), ("isolation_level", "true"), ("backend", "7"),
-        ("allowed_hosts", "\"a:1\""), ("allowed_hosts", "[1]"), ("max_cpu_seconds", "\"1\""), ("cpus", "true"),
-        ("max_memory_mb", "\"64\""), ("max_memory_mb", "-1"), ("max_memory_mb", "1.5"), ("max_wall_time_seconds", "[]"),
-        ("request_budget_seconds", "{}"), ("max_processes", "-5"), ("max_open_files", "nan"), ("max_file_size_mb", "\"\""),
-        ("max_output_mb", "-9223372036854775808"), ("scratch_mb", "1979-05-27"), ("allowed_languages", "\"python\""),
-        ("allowed_languages", "[[\"python\"]]"), ("max_executions_per_minute", "1.0"), ("max_executions_per_hour", "-1"),
-        ("max_concurrent", "\"two\""), ("allow_network", "1"), ("allow_file_write", "\"true\""), ("require_approval", "0"),
-        ("on_violation", "\"ignore\""), ("require", "{}"), ("compile", "1"), ("python", "\"half\""),
+        ("mode", "1"),
+        ("mode", "\"sloppy\""),
+        ("isolation_level", "\"chroot\""),
+        ("isolation_level", "true"),
+        ("backend", "7"),
+        ("allowed_hosts", "\"a:1\""),
+        ("allowed_hosts", "[1]"),
+        ("max_cpu_seconds", "\"1\""),
+        ("cpus", "true"),
+        ("max_memory_mb", "\"64\""),
+        ("max_memory_mb", "-1"),
+        ("max_memory_mb", "1.5"),
+        ("max_wall_time_seconds", "[]"),
+        ("request_budget_seconds", "{}"),
+        ("max_processes", "-5"),
+        ("max_open_files", "nan"),
+        ("max_file_size_mb", "\"\""),
+        ("max_output_mb", "-9223372036854775808"),
+        ("scratch_mb", "1979-05-27"),
+        ("allowed_languages", "\"python\""),
+        ("allowed_languages", "[[\"python\"]]"),
+        ("max_executions_per_minute", "1.0"),
+        ("max_executions_per_hour", "-1"),
+        ("max_concurrent", "\"two\""),
+        ("allow_network", "1"),
+        ("allow_file_write", "\"true\""),
+        ("require_approval", "0"),
+        ("on_violation", "\"ignore\""),
+        ("require", "{}"),
+        ("compile", "1"),
+        ("python", "\"half\""),
         ("max_memory_mb", "99999999999999999999"),
     ];
     let rows = fields.map(|(field, value)| (field, with(&format!("{field} = {value}")), field));
@@ -149,12 +199,32 @@ fn what_is_of_a_wrong_type_is_named() {
 #[test]
 fn what_is_of_a_wrong_type_is_located() {
     let fields = [
-        "mode = 1", "mode = \"sloppy\"", "isolation_level = \"chroot\"", "backend = 7", "allowed_hosts = \"a:1\"",
-        "allowed_hosts = [1]", "max_cpu_seconds = \"1\"", "cpus = true", "max_memory_mb = \"64\"", "max_memory_mb = -1",
-        "max_memory_mb = 1.5", "max_wall_time_seconds = []", "max_processes = -5", "max_open_files = nan",
-        "max_output_mb = -9223372036854775808", "scratch_mb = 1979-05-27", "allowed_languages = \"python\"",
-        "max_executions_per_minute = 1.0", "max_concurrent = \"two\"", "allow_network = 1", "allow_file_write = \"true\"",
-        "require_approval = 0", "on_violation = \"ignore\"", "require = {}", "compile = 1", "python = \"half\"",
+        "mode = 1",
+        "mode = \"sloppy\"",
+        "isolation_level = \"chroot\"",
+        "backend = 7",
+        "allowed_hosts = \"a:1\"",
+        "allowed_hosts = [1]",
+        "max_cpu_seconds = \"1\"",
+        "cpus = true",
+        "max_memory_mb = \"64\"",
+        "max_memory_mb = -1",
+        "max_memory_mb = 1.5",
+        "max_wall_time_seconds = []",
+        "max_processes = -5",
+        "max_open_files = nan",
+        "max_output_mb = -9223372036854775808",
+        "scratch_mb = 1979-05-27",
+        "allowed_languages = \"python\"",
+        "max_executions_per_minute = 1.0",
+        "max_concurrent = \"two\"",
+        "allow_network = 1",
+        "allow_file_write = \"true\"",
+        "require_approval = 0",
+        "on_violation = \"ignore\"",
+        "require = {}",
+        "compile = 1",
+        "python = \"half\"",
         "max_memory_mb = 99999999999999999999",
     ];
     all_are_refused(fields.into_iter().map(|line| (line, with(line), "line 4")).collect());

@@ -156,7 +156,10 @@ fn its_status() {
     assert!(text.contains("tenant t") && text.contains("by you: a tenant's"), "{text}");
     let on = json();
     assert_eq!((&on[0]["tenant_id"], &on[0]["reason"], &on[0]["by"]), (&Value::Null, &"first".into(), &"me".into()));
-    assert_eq!((&on[1]["tenant_id"], &on[1]["reason"], &on[1]["by"]), (&"t".into(), &"a tenant's".into(), &"you".into()));
+    assert_eq!(
+        (&on[1]["tenant_id"], &on[1]["reason"], &on[1]["by"]),
+        (&"t".into(), &"a tenant's".into(), &"you".into())
+    );
     // Once more: the newest reason counts.
     place.go(&["killswitch", "on", "--reason", "second", "--by", "me"]);
     assert_eq!((&json()[0]["reason"], json().as_array().map(Vec::len)), (&"second".into(), Some(2)));

@@ -49,7 +49,8 @@ fn processes() {
 
 #[test]
 fn open_files() {
-    let program = "f = []\ntry:\n    while len(f) < 200: f.append(open('/dev/null'))\nexcept OSError: pass\nprint(len(f))";
+    let program =
+        "f = []\ntry:\n    while len(f) < 200: f.append(open('/dev/null'))\nexcept OSError: pass\nprint(len(f))";
     let opened = |lines: &str| under(lines, &["python3", "-c", program]).1["stdout"].clone();
     assert_eq!(opened("max_open_files = 300"), "200\n");
     let few = opened("max_open_files = 20");
@@ -79,7 +80,8 @@ fn scratch() {
 
 #[test]
 fn writing() {
-    let program = ["sh", "-c", "for dir in /work /tmp /dev/shm; do (echo x > $dir/file) 2>/dev/null && echo wrote; done; true"];
+    let program =
+        ["sh", "-c", "for dir in /work /tmp /dev/shm; do (echo x > $dir/file) 2>/dev/null && echo wrote; done; true"];
     let (class, outcome) = under("allow_file_write = false", &program);
     assert_eq!((class.as_str(), &outcome["stdout"]), ("FilesystemWriteViolation", &"".into()), "{outcome:#}");
     let (class, outcome) = under("allow_file_write = true", &program);
@@ -129,7 +131,11 @@ fn what_a_violation_does() {
     let (class, outcome) = under("on_violation = \"kill\"", &program);
     assert_eq!((class.as_str(), &outcome["stdout"]), ("NetworkAccessViolation", &"".into()), "{outcome:#}");
     let (class, outcome) = under("on_violation = \"fail\"", &program);
-    assert_eq!((class.as_str(), &outcome["stdout"]), ("NetworkAccessViolation", &"no\nwent on\n".into()), "{outcome:#}");
+    assert_eq!(
+        (class.as_str(), &outcome["stdout"]),
+        ("NetworkAccessViolation", &"no\nwent on\n".into()),
+        "{outcome:#}"
+    );
     let (class, outcome) = under("on_violation = \"note\"", &program);
     assert_eq!((class.as_str(), &outcome["stdout"]), ("none", &"no\nwent on\n".into()), "{outcome:#}");
     assert_eq!(outcome["violations"].as_array().map(Vec::len), Some(1), "{outcome:#}");
@@ -159,7 +165,11 @@ fn compile_limits() {
     assert_eq!((&outcome["status"], &outcome["stdout"]), (&"pass".into(), &"hello\n".into()), "{outcome:#}");
     place.define("slow", "allow_file_write = true\n[compile]\nmax_wall_time_seconds = 0.005");
     let outcome = place.run(&[&words[..], &["slow"]].concat(), source);
-    assert_eq!((&outcome["failure_class"], &outcome["stdout"]), (&"TimeoutViolation".into(), &"".into()), "{outcome:#}");
+    assert_eq!(
+        (&outcome["failure_class"], &outcome["stdout"]),
+        (&"TimeoutViolation".into(), &"".into()),
+        "{outcome:#}"
+    );
     place.define("small", "allow_file_write = true\n[compile]\nmax_memory_mb = 5");
     let outcome = place.run(&[&words[..], &["small"]].concat(), source);
     assert_eq!(outcome["failure_class"], "MemoryLimitViolation", "{outcome:#}");
@@ -223,10 +233,22 @@ fn flags_do_not_raise() {
     place.define("mine", ALL);
     let mut wrong = vec![];
     let table = [
-        ("--timeout", "20001ms"), ("--timeout", "1h"), ("--cpu-time", "10001ms"), ("--cpus", "1.01"), ("--cpus", "64"),
-        ("--memory", "257m"), ("--memory", "1t"), ("--processes", "21"), ("--open-files", "101"), ("--file-size", "5m"),
-        ("--scratch", "9m"), ("--output-limit", "3m"), ("--network", "local"), ("--network", "full"),
-        ("--network", "restricted"), ("--on-violation", "note"),
+        ("--timeout", "20001ms"),
+        ("--timeout", "1h"),
+        ("--cpu-time", "10001ms"),
+        ("--cpus", "1.01"),
+        ("--cpus", "64"),
+        ("--memory", "257m"),
+        ("--memory", "1t"),
+        ("--processes", "21"),
+        ("--open-files", "101"),
+        ("--file-size", "5m"),
+        ("--scratch", "9m"),
+        ("--output-limit", "3m"),
+        ("--network", "local"),
+        ("--network", "full"),
+        ("--network", "restricted"),
+        ("--on-violation", "note"),
     ];
     for (flag, value) in table {
         let ran = place.go(&["exec", "--policy", "mine", flag, value, "--", "echo", "ran"]);
@@ -248,7 +270,8 @@ fn the_grace_does_not_raise_the_wall_time() {
     let place = Place::new();
     place.define("mine", "max_wall_time_seconds = 0.5");
     let program = ["sh", "-c", "trap '' TERM; sleep 4; echo still here"];
-    let ran = place.go(&[&["exec", "--policy", "mine", "--grace", "60s", "--output", "json", "--"], &program[..]].concat());
+    let ran =
+        place.go(&[&["exec", "--policy", "mine", "--grace", "60s", "--output", "json", "--"], &program[..]].concat());
     assert!(!ran.stdout.contains("still here"), "{}", ran.stdout);
 }
 
@@ -273,7 +296,8 @@ fn the_budget_of_a_request() {
     let source = place.write("a.py", "def one():\n    return 1\n");
     let tests = "import time, unittest\nclass T(unittest.TestCase):\n    def test_one(self):\n        time.sleep(4)\n";
     let tests = place.write("test_a.py", tests);
-    let words = ["verify", source.to_str().expect("UTF-8"), "--tests", tests.to_str().expect("UTF-8"), "--output", "json"];
+    let words =
+        ["verify", source.to_str().expect("UTF-8"), "--tests", tests.to_str().expect("UTF-8"), "--output", "json"];
     let by_flag = place.go(&[&words[..], &["--budget", "1s"]].concat()).json();
     assert_eq!(by_flag["status"], "fail", "the flag does it: {by_flag:#}");
     let by_policy = place.go(&[&words[..], &["--policy", "mine"]].concat()).json();

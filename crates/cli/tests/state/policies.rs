@@ -84,13 +84,13 @@ fn own_ones_are_defined_replaced_and_deleted() {
     // Who changed what is in the log.
     let log = place.go(&["audit", "export"]).stdout;
     let events: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let events: Vec<_> = events.iter().filter(|e| e["event"].as_str().is_some_and(|n| n.starts_with("policy"))).collect();
+    let events: Vec<_> =
+        events.iter().filter(|e| e["event"].as_str().is_some_and(|n| n.starts_with("policy"))).collect();
     let told: Vec<_> = events.iter().map(|e| (e["event"].as_str().expect("a name"), &e["data"]["policy"])).collect();
-    assert_eq!(told.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [
-        "policy_event.DEFINED",
-        "policy_event.DEFINED",
-        "policy_event.DELETED"
-    ]);
+    assert_eq!(
+        told.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+        ["policy_event.DEFINED", "policy_event.DEFINED", "policy_event.DELETED"]
+    );
     assert_eq!((&told[0].1["max_memory_mb"], &told[1].1["max_memory_mb"]), (&64.into(), &32.into()));
     assert!(events.iter().all(|e| e["data"]["by"].as_str().is_some_and(|by| !by.is_empty())), "{events:?}");
 }

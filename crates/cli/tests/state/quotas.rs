@@ -69,7 +69,8 @@ fn of_fifty_at_once_ten_run() {
     place.define("mine", "max_executions_per_minute = 10\nmax_executions_per_hour = 100");
     let mut runs = vec![];
     for _ in 0..50 {
-        let mut command = place.hotcell(&["exec", "--quiet", "--policy", "mine", "--tenant", "t", "--", "echo", "it ran"]);
+        let mut command =
+            place.hotcell(&["exec", "--quiet", "--policy", "mine", "--tenant", "t", "--", "echo", "it ran"]);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         runs.push(Going { child: command.spawn().expect("it starts") });
     }

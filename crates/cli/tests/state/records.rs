@@ -20,11 +20,22 @@ fn each_end_is_told_as_what_it_was() {
     let null = Value::Null;
     let outcome = place.exec(&["--policy", "mine", "--tenant", "t", "--user", "u", "--run-id", "r"], &["true"]);
     let record = place.newest();
-    is(&record, &[
-        ("status", "completed".into()), ("failure_class", null.clone()), ("exit_code", 0.into()), ("policy_id", "mine".into()),
-        ("tenant_id", "t".into()), ("user_id", "u".into()), ("run_id", "r".into()), ("language", null.clone()),
-        ("sandbox_id", outcome["request_id"].clone()), ("lease_id", null.clone()), ("error_message", null.clone()),
-    ]);
+    is(
+        &record,
+        &[
+            ("status", "completed".into()),
+            ("failure_class", null.clone()),
+            ("exit_code", 0.into()),
+            ("policy_id", "mine".into()),
+            ("tenant_id", "t".into()),
+            ("user_id", "u".into()),
+            ("run_id", "r".into()),
+            ("language", null.clone()),
+            ("sandbox_id", outcome["request_id"].clone()),
+            ("lease_id", null.clone()),
+            ("error_message", null.clone()),
+        ],
+    );
     for field in ["wall_time_seconds", "cpu_seconds", "memory_peak_mb"] {
         assert!(record[field].as_f64().is_some_and(|number| number >= 0.0), "{field} of {record:#}");
     }
@@ -32,25 +43,47 @@ fn each_end_is_told_as_what_it_was() {
     assert_eq!(record["code_hash"].as_str().map(str::len), Some(64), "{record:#}");
 
     place.exec(&[], &["sh", "-c", "exit 3"]);
-    is(&place.newest(), &[
-        ("status", "failed".into()), ("failure_class", "RuntimeError".into()), ("exit_code", 3.into()),
-        ("policy_id", "none".into()), ("tenant_id", null.clone()), ("user_id", null.clone()), ("run_id", null.clone()),
-    ]);
+    is(
+        &place.newest(),
+        &[
+            ("status", "failed".into()),
+            ("failure_class", "RuntimeError".into()),
+            ("exit_code", 3.into()),
+            ("policy_id", "none".into()),
+            ("tenant_id", null.clone()),
+            ("user_id", null.clone()),
+            ("run_id", null.clone()),
+        ],
+    );
     place.exec(&["--timeout", "200ms"], &["sleep", "60"]);
-    is(&place.newest(), &[
-        ("status", "timeout".into()), ("failure_class", "TimeoutViolation".into()), ("exit_code", null.clone()),
-    ]);
+    is(
+        &place.newest(),
+        &[("status", "timeout".into()), ("failure_class", "TimeoutViolation".into()), ("exit_code", null.clone())],
+    );
     place.exec(&["--scratch", "0"], &["sh", "-c", "echo x > /work/file; true"]);
     is(&place.newest(), &[("status", "failed".into()), ("failure_class", "FilesystemWriteViolation".into())]);
     place.go(&["exec", "--policy", "mine", "--tenant", "t", "--memory", "1t", "--", "true"]).refused(&["memory"]);
-    is(&place.newest(), &[
-        ("status", "denied".into()), ("failure_class", "PolicyViolation".into()), ("exit_code", null.clone()),
-        ("policy_id", "mine".into()), ("tenant_id", "t".into()), ("wall_time_seconds", null.clone()),
-    ]);
+    is(
+        &place.newest(),
+        &[
+            ("status", "denied".into()),
+            ("failure_class", "PolicyViolation".into()),
+            ("exit_code", null.clone()),
+            ("policy_id", "mine".into()),
+            ("tenant_id", "t".into()),
+            ("wall_time_seconds", null.clone()),
+        ],
+    );
     place.run(&["--lang", "bash"], "kill -9 $$");
-    is(&place.newest(), &[
-        ("status", "failed".into()), ("failure_class", "Signaled".into()), ("exit_code", null.clone()), ("language", "bash".into()),
-    ]);
+    is(
+        &place.newest(),
+        &[
+            ("status", "failed".into()),
+            ("failure_class", "Signaled".into()),
+            ("exit_code", null.clone()),
+            ("language", "bash".into()),
+        ],
+    );
     // Called off by the caller.
     let going = place.start(&[], &["sh", "-c", "echo ready; exec sleep 3600"]);
     let pid = rustix::process::Pid::from_child(&going.child);
@@ -113,12 +146,27 @@ fn filters() {
     let place = Place::new();
     let number = some(&place);
     for (words, want) in [
-        (&[][..], number), (&["--tenant", "a"], 4), (&["--tenant", "b"], 3), (&["--tenant", "c"], 0), (&["--user", "x"], 2),
-        (&["--run-id", "r1"], 2), (&["--run-id", "r1", "--tenant", "b"], 1), (&["--status", "completed"], 5),
-        (&["--status", "failed"], 1), (&["--status", "denied"], 1), (&["--status", "running"], 0), (&["--language", "bash"], 1),
-        (&["--language", "python"], 1), (&["--policy", "mine"], 1), (&["--policy", "strict"], 1), (&["--policy", "none"], 5),
-        (&["--since", "2020-01-01"], number), (&["--until", "2020-01-01"], 0), (&["--since", "9999"], 0),
-        (&["--until", "9999-12-31T00:00:00Z"], number), (&["--tenant", "' OR 1=1 --"], 0),
+        (&[][..], number),
+        (&["--tenant", "a"], 4),
+        (&["--tenant", "b"], 3),
+        (&["--tenant", "c"], 0),
+        (&["--user", "x"], 2),
+        (&["--run-id", "r1"], 2),
+        (&["--run-id", "r1", "--tenant", "b"], 1),
+        (&["--status", "completed"], 5),
+        (&["--status", "failed"], 1),
+        (&["--status", "denied"], 1),
+        (&["--status", "running"], 0),
+        (&["--language", "bash"], 1),
+        (&["--language", "python"], 1),
+        (&["--policy", "mine"], 1),
+        (&["--policy", "strict"], 1),
+        (&["--policy", "none"], 5),
+        (&["--since", "2020-01-01"], number),
+        (&["--until", "2020-01-01"], 0),
+        (&["--since", "9999"], 0),
+        (&["--until", "9999-12-31T00:00:00Z"], number),
+        (&["--tenant", "' OR 1=1 --"], 0),
         (&["--tenant", "a", "--status", "completed", "--policy", "mine", "--user", "y"], 1),
     ] {
         assert_eq!(place.records(words).len(), want, "{words:?}");
@@ -202,13 +250,15 @@ fn stats_add_up() {
     let place = Place::new();
     let number = some(&place) as u64;
     let sum = |counts: &Value| counts.as_object().expect("counts").values().filter_map(Value::as_u64).sum::<u64>();
-    for (words, want) in [(&[][..], number), (&["--tenant", "a"], 4), (&["--tenant", "b"], 3), (&["--tenant", "c"], 0)] {
+    for (words, want) in [(&[][..], number), (&["--tenant", "a"], 4), (&["--tenant", "b"], 3), (&["--tenant", "c"], 0)]
+    {
         let stats = place.go(&[&["stats", "--output", "json"], words].concat()).json();
         assert_eq!(stats["total_executions"], want, "{stats:#}");
         for by in ["by_status", "by_language", "by_policy"] {
             assert_eq!(sum(&stats[by]), want, "{by} of {stats:#}");
         }
-        for (by, field) in [("by_status", "status"), ("by_policy", "policy_id"), ("by_failure_class", "failure_class")] {
+        for (by, field) in [("by_status", "status"), ("by_policy", "policy_id"), ("by_failure_class", "failure_class")]
+        {
             let records = place.records(words);
             for (name, count) in stats[by].as_object().expect("counts") {
                 let same = records.iter().filter(|record| record[field] == name.as_str()).count();
@@ -275,7 +325,9 @@ fn twenty_at_once_are_all_recorded() {
 #[test]
 fn without_a_directory_nothing_is_written() {
     let place = Place::new();
-    for words in [&["exec", "--", "true"][..], &["run", "--code", "print(1)"], &["exec", "--policy", "balanced", "--", "true"]] {
+    for words in
+        [&["exec", "--", "true"][..], &["run", "--code", "print(1)"], &["exec", "--policy", "balanced", "--", "true"]]
+    {
         let ran = go(place.hotcell(words).env_remove("HOTCELL_STATE_DIR"));
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
@@ -354,7 +406,9 @@ fn a_database_that_is_none() {
     let place = Place::new();
     place.pass(&[]);
     let log = place.contents("state/audit");
-    for garbage in [&b"garbage, and not a database of any kind, for more than a hundred bytes. ".repeat(50)[..], &[0; 8192]] {
+    for garbage in
+        [&b"garbage, and not a database of any kind, for more than a hundred bytes. ".repeat(50)[..], &[0; 8192]]
+    {
         for name in ["records.db", "records.db-wal", "records.db-shm"] {
             let _ = std::fs::remove_file(place.state().join(name));
         }
