@@ -113,9 +113,9 @@ pub(crate) struct VerifyArgs {
     /// A command that gets the result on its standard input and may change the sources; up to 3 attempts
     #[arg(long, value_name = "CMD")]
     pub(crate) repair: Option<String>,
-    /// Time for all checks of all attempts together
-    #[arg(long, value_name = "TIME", default_value = "180s", value_parser = parse_duration)]
-    pub(crate) budget: Duration,
+    /// Time for all checks of all attempts together [default: 180s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) budget: Option<Duration>,
     /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
     #[arg(long, value_name = "DIR")]
     pub(crate) languages: Option<PathBuf>,
@@ -314,9 +314,9 @@ pub(crate) struct CellArgs {
     /// Wall time for the program [default: 45s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     pub(crate) timeout: Option<Duration>,
-    /// Between SIGTERM and SIGKILL
-    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = parse_duration, help_heading = "Limits")]
-    pub(crate) grace: Duration,
+    /// Between SIGTERM and SIGKILL [default: 500ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    pub(crate) grace: Option<Duration>,
     /// User and system time of all processes
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     pub(crate) cpu_time: Option<Duration>,
@@ -338,9 +338,9 @@ pub(crate) struct CellArgs {
     /// /work, /tmp and /dev/shm together; 0: read-only [default: 512m]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) scratch: Option<u64>,
-    /// Files and directories in the scratch
-    #[arg(long, value_name = "N", default_value = "65536", help_heading = "Limits")]
-    pub(crate) scratch_inodes: u64,
+    /// Files and directories in the scratch [default: 65536]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(crate) scratch_inodes: Option<u64>,
     /// Output, of each stream [default: 10m]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) output_limit: Option<u64>,

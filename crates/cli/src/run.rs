@@ -129,6 +129,9 @@ pub(crate) fn language<'a>(
     dir: Option<&Path>,
 ) -> anyhow::Result<&'a Language> {
     let all = || catalogue.names().join(", ");
+    if let Some(missing) = file.filter(|_| dir.is_none()).or(dir).filter(|path| !path.exists()) {
+        bail!("cannot read `{}`: No such file or directory", missing.display());
+    }
     match (asked, file, dir) {
         (Some(name), ..) => catalogue
             .by_name(name)
@@ -285,6 +288,8 @@ pub(crate) fn request(
     };
     let asked = AskedLimits {
         wall_ms: millis(args.timeout),
+        grace_ms: millis(args.grace),
+        scratch_inodes: args.scratch_inodes,
         cpu_ms: millis(args.cpu_time),
         cpus: args.cpus,
         memory_bytes: args.memory,
@@ -316,8 +321,6 @@ pub(crate) fn request(
         }
         return Err(e.into());
     }
-    request.limits.grace_ms = args.grace.as_millis() as u64;
-    request.limits.scratch_inodes = args.scratch_inodes;
     Ok(request)
 }
 

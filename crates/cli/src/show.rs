@@ -41,16 +41,22 @@ pub(crate) fn summary(outcome: &Outcome) {
     if let Some(more) = outcome.skipped_checks.len().checked_sub(MOST_SKIPPED).filter(|more| *more > 0) {
         let _ = writeln!(std::io::stderr(), "hotcell: and {more} more");
     }
-    if !terminal && outcome.status == Status::Pass {
-        return;
+    if terminal || outcome.status == Status::Fail {
+        verdict(outcome);
     }
+}
+
+/// That line itself.
+pub(crate) fn verdict(outcome: &Outcome) {
+    let terminal = std::io::stderr().is_terminal();
     let (mark, colour) = match outcome.status {
         Status::Pass => ("pass", AnsiColor::Green),
         Status::Fail => ("fail", AnsiColor::Red),
     };
     let mut line = painted(mark, colour.on_default().bold(), terminal);
     if outcome.status == Status::Pass && outcome.phases.iter().any(|phase| phase.tier.is_some()) {
-        line += &format!(" {:?}", outcome.tier);
+        let tier = serde_json::to_value(outcome.tier).ok().and_then(|tier| Some(tier.as_str()?.to_owned()));
+        line += &format!(" {}", tier.unwrap_or_default());
     }
     if let Some(class) = outcome.failure_class {
         line += &format!(" {}", painted(&format!("{class:?}"), Style::new().bold(), terminal));
@@ -82,7 +88,7 @@ pub(crate) fn summary(outcome: &Outcome) {
 
 fn reason(outcome: &Outcome) -> Option<String> {
     if let Some(message) = &outcome.message {
-        return Some(message.clone());
+        return Some(harmless(message));
     }
     if outcome.status == Status::Pass {
         return None;

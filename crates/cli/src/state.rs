@@ -24,6 +24,12 @@ pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
     Ok(State::open(&dir)?)
 }
 
+/// What is there, for those who only look: nothing is made for them.
+fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
+    let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
+    if dir.exists() { Ok(Some(State::open(&dir)?)) } else { Ok(None) }
+}
+
 /// Where a run is written down: in a directory that was named, or that is there because somebody uses it.
 pub(crate) fn of_run(args: &CellArgs) -> anyhow::Result<Option<State>> {
     let named = args.state_dir.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
@@ -55,6 +61,9 @@ pub(crate) fn begin(args: &CellArgs, request: &Request) -> anyhow::Result<Option
             || policy.max_concurrent.is_some()
     });
     let Some(mut state) = state else {
+        if who.tenant_id.is_some() || who.user_id.is_some() || who.run_id.is_some() {
+            bail!("--tenant, --user and --run-id are for records, and there is no place for them: give --state-dir");
+        }
         if limited {
             bail!("the policy counts runs, and there is no place to count them: give --state-dir");
         }
@@ -104,12 +113,15 @@ pub(crate) fn records(args: &RecordsArgs) -> anyhow::Result<ExitCode> {
         status,
         language: args.language.clone(),
         policy: args.policy.clone(),
-        since: args.since.clone(),
-        until: args.until.clone(),
+        since: args.since.as_deref().map(|text| time("--since", text)).transpose()?,
+        until: args.until.as_deref().map(|text| time("--until", text)).transpose()?,
         before: args.before.clone(),
         limit: args.limit,
     };
-    let records = open(args.state.state_dir.as_deref())?.records(&filter)?;
+    let records = match look(args.state.state_dir.as_deref())? {
+        Some(mut state) => state.records(&filter)?,
+        None => vec![],
+    };
     if args.state.output == Output::Json {
         return print_json(&json!({ "records": records }));
     }
@@ -124,6 +136,12 @@ pub(crate) fn records(args: &RecordsArgs) -> anyhow::Result<ExitCode> {
         writeln!(out, "{}", row(record, colour))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A date, or a moment with its offset.
+fn time(flag: &str, text: &str) -> anyhow::Result<i64> {
+    hotcell_engine::parse_time(text)
+        .with_context(|| format!("{flag} `{}` is no time: write 2026-11-15 or 2026-11-15T12:00:00Z", harmless(text)))
 }
 
 fn row(record: &ExecutionRecord, colour: bool) -> String {
@@ -147,7 +165,10 @@ fn row(record: &ExecutionRecord, colour: bool) -> String {
 }
 
 pub(crate) fn stats(args: &StatsArgs) -> anyhow::Result<ExitCode> {
-    let stats = open(args.state.state_dir.as_deref())?.stats(args.tenant.as_deref())?;
+    let stats = match look(args.state.state_dir.as_deref())? {
+        Some(mut state) => state.stats(args.tenant.as_deref())?,
+        None => Default::default(),
+    };
     if args.state.output == Output::Json {
         return print_json(&stats);
     }
@@ -171,12 +192,12 @@ pub(crate) fn stats(args: &StatsArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) fn audit(args: &AuditArgs) -> anyhow::Result<ExitCode> {
-    let log = |state: &StateArgs| open(state.state_dir.as_deref());
+    let log = |state: &StateArgs| look(state.state_dir.as_deref());
     let mut out = std::io::stdout().lock();
     match &args.verb {
         AuditVerb::Tail { number, state } => {
             let mut last = VecDeque::new();
-            for line in log(state)?.audit().lines() {
+            for line in log(state)?.iter().flat_map(|state| state.audit().lines()) {
                 last.push_back(line?);
                 if last.len() > *number {
                     last.pop_front();
@@ -194,13 +215,13 @@ pub(crate) fn audit(args: &AuditArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         AuditVerb::Export { state } => {
-            for line in log(state)?.audit().lines() {
+            for line in log(state)?.iter().flat_map(|state| state.audit().lines()) {
                 writeln!(out, "{}", line?)?;
             }
             Ok(ExitCode::SUCCESS)
         }
         AuditVerb::Verify { state } => {
-            let found = log(state)?.audit().verify()?;
+            let found = log(state)?.map(|state| state.verify_audit()).transpose()?.unwrap_or_default();
             let whole = found.flaws.is_empty();
             if state.output == Output::Json {
                 let flaws: Vec<_> =
@@ -240,7 +261,10 @@ pub(crate) fn killswitch(args: &KillswitchArgs) -> anyhow::Result<ExitCode> {
             writeln!(out, "{}", if was { "the kill switch is off" } else { "the kill switch was off already" })?;
         }
         KillswitchVerb::Status { state } => {
-            let switches = open(state.state_dir.as_deref())?.switches()?;
+            let switches = match look(state.state_dir.as_deref())? {
+                Some(state) => state.switches()?,
+                None => vec![],
+            };
             if state.output == Output::Json {
                 let on: Vec<_> = switches
                     .iter()

@@ -15,7 +15,7 @@ use hotcell_engine::{
 use crate::args::{Output, VerifyArgs};
 use crate::run::{self, Compile, can_write, read_source, write_json};
 use crate::show::{self, harmless, painted};
-use crate::{exit, languages, state};
+use crate::{exit, languages, policy, state};
 
 pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
     let catalogue = languages::catalogue(args.languages.as_deref())?;
@@ -44,7 +44,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         }
     };
     let asked = Asked {
-        budget: args.budget,
+        budget: budget(&args)?,
         repeat: args.repeat,
         generated_tests: args.generated_tests,
         l2: args.l2.clone(),
@@ -62,9 +62,6 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         None => run_checks(launcher, first, &asked, None),
     };
     let outcome = state::end(kept, outcome)?;
-    if let Some(e) = failed {
-        return Err(e);
-    }
     if let Some(path) = &args.cell.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
@@ -76,10 +73,26 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
             let _ = write!(std::io::stderr(), "{}{}", outcome.stdout, outcome.stderr);
         }
         if !args.cell.quiet {
-            show::summary(&Outcome { skipped_checks: vec![], ..outcome.clone() });
+            show::verdict(&Outcome { skipped_checks: vec![], ..outcome.clone() });
         }
     }
-    Ok(exit::code(&outcome))
+    match failed {
+        Some(e) => Err(e),
+        None => Ok(exit::code(&outcome)),
+    }
+}
+
+/// The caller's, under the policy's when there is one.
+fn budget(args: &VerifyArgs) -> anyhow::Result<Duration> {
+    let Some(policy) = policy::named(&args.cell)? else { return Ok(args.budget.unwrap_or(Duration::from_secs(180))) };
+    let most = Duration::from_secs_f64(policy.request_budget_seconds);
+    match args.budget {
+        Some(asked) if asked > most => {
+            let (id, asked, most) = (policy.policy_id, show_duration(asked), show_duration(most));
+            bail!("the policy {id} refuses this: --budget {asked} is more than its {most}: give {most} or less")
+        }
+        asked => Ok(asked.unwrap_or(most)),
+    }
 }
 
 fn request(args: &VerifyArgs, language: &Language, is_dir: bool) -> anyhow::Result<Request> {
@@ -149,7 +162,7 @@ fn line(told: &Told<'_>) {
         Told::Attempt(1) | Told::Begins(_) => Ok(()),
         Told::Attempt(number) => writeln!(out, "attempt {number}"),
         Told::Skipped(skipped) => {
-            writeln!(out, "    {:<18} {}  {}", skipped.check, dim("skip"), dim(&harmless(&skipped.reason)))
+            writeln!(out, "    {:<18} {}  {}", harmless(&skipped.check), dim("skip"), dim(&harmless(&skipped.reason)))
         }
         Told::Ended(phase) => ended(&mut out, phase, colour),
     };
@@ -168,7 +181,12 @@ fn ended(out: &mut impl Write, phase: &Phase, colour: bool) -> std::io::Result<(
         format!("  {} passed, {} failed{skipped}", tests.passed, tests.failed)
     });
     let class = phase.failure_class.map(|class| format!("  {class:?}")).unwrap_or_default();
-    writeln!(out, "{tier:<3} {:<18} {}  {time:>7}{class}{counts}", phase.name, painted(word, style, colour))?;
+    writeln!(
+        out,
+        "{tier:<3} {:<18} {}  {time:>7}{class}{counts}",
+        harmless(&phase.name),
+        painted(word, style, colour)
+    )?;
     for name in phase.tests.iter().flat_map(|tests| &tests.failing).take(10) {
         writeln!(out, "      {}", harmless(name))?;
     }

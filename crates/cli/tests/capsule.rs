@@ -145,7 +145,7 @@ fn what_is_no_capsule() {
     };
     refused(&["--capsule", "--lang", "bash", "--code", "true"], "Python");
     refused(&["--policy", "purple_lane", "--code", "1"], "yellow_lane");
-    refused(&["--policy", "yellow_lane", "--memory", "1g", "--code", "1"], "134217728");
+    refused(&["--policy", "yellow_lane", "--memory", "1g", "--code", "1"], "128 MiB");
     refused(&["--policy", "yellow_lane", "--on-violation", "note", "--code", "1"], "kill");
     refused(&["--policy", "yellow_lane", "--lang", "bash", "--code", "ls"], "python");
     refused(&["--policy", "yellow_lane", "--network", "local", "--code", "1"], "network");

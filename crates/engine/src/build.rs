@@ -48,7 +48,7 @@ pub(crate) fn build(
     let identity = language.identity();
     let key = || key(&identity, &spec);
     let before = cache.as_ref().and_then(|_| key().ok().flatten());
-    let (product, phase) = match before.as_ref().zip(cache.as_ref()).and_then(|(key, cache)| cache.get(key)) {
+    let (product, phase) = match before.as_ref().zip(cache.as_ref()).and_then(|(key, cache)| cache.get(&key.name)) {
         Some(product) => (product, cached("compile")),
         None => {
             call.tell(Progress::Compiling(&language.language));
@@ -78,7 +78,7 @@ pub(crate) fn build(
                 && key().ok().flatten().as_ref() == Some(before)
             {
                 // A cache that is full or gone is no reason not to run.
-                let _ = cache.put(before, &mut product);
+                let _ = cache.put(&before.name, &mut product);
             }
             (product, phase("compile", &report, &verdict))
         }
@@ -110,6 +110,9 @@ fn prepare(
         }
         _ => None,
     };
+    if planned.language.is_none() {
+        return Ok(());
+    }
     for spec in [planned.compile.as_mut(), planned.parse.as_mut(), Some(&mut planned.run)].into_iter().flatten() {
         use_prepared(spec, made.as_ref());
     }
@@ -163,20 +166,30 @@ pub(crate) fn use_prepared(spec: &mut Spec, made: Option<&(PathBuf, Preparation)
     });
 }
 
-/// Everything that the product depends on; `None` when that is too much to look at.
-fn key(identity: &str, spec: &Spec) -> io::Result<Option<String>> {
-    let mut sources = Sha256::new();
+/// Everything that the product depends on.
+#[derive(PartialEq, Eq)]
+struct Key {
+    name: String,
+    /// Which files they were, and when they were last touched: a time that nobody can set back. Sources that were
+    /// exchanged while they were compiled, and back again, have the same contents and another stamp.
+    stamp: String,
+}
+
+/// `None` when there is too much to look at.
+fn key(identity: &str, spec: &Spec) -> io::Result<Option<Key>> {
+    let (mut sources, mut stamp) = (Sha256::new(), Sha256::new());
     for file in &spec.files {
         frame(&mut sources, file.path.as_os_str().as_bytes());
         frame(&mut sources, &file.bytes);
     }
     let mut left = (MAX_HASHED, MAX_HASHED_FILES);
     for tree in spec.trees.iter().filter(|tree| tree.cell == Path::new("/src")) {
-        if !hash_tree(&tree.host, &mut sources, &mut left)? {
+        if !hash_tree(&tree.host, &mut sources, &mut stamp, &mut left)? {
             return Ok(None);
         }
     }
-    Ok(Some(hash([FORMAT.as_bytes(), b"compile", identity.as_bytes(), &words(spec), &sources.finalize()])))
+    let name = hash([FORMAT.as_bytes(), b"compile", identity.as_bytes(), &words(spec), &sources.finalize()]);
+    Ok(Some(Key { name, stamp: hash([&stamp.finalize()[..]]) }))
 }
 
 /// What is to run, by its contents; a directory that is too large to look at by its name alone.
@@ -196,7 +209,7 @@ pub(crate) fn code_hash(request: &Request) -> String {
     }
     if let Some(dir) = &request.input {
         let mut tree = Sha256::new();
-        match hash_tree(dir, &mut tree, &mut (MAX_HASHED, MAX_HASHED_FILES)) {
+        match hash_tree(dir, &mut tree, &mut Sha256::new(), &mut (MAX_HASHED, MAX_HASHED_FILES)) {
             Ok(true) => frame(&mut sum, &tree.finalize()),
             _ => frame(&mut sum, dir.as_os_str().as_bytes()),
         }
@@ -218,8 +231,8 @@ fn words(spec: &Spec) -> Vec<u8> {
     all
 }
 
-/// Names, kinds and contents, in order. False when there is too much.
-fn hash_tree(dir: &Path, hash: &mut Sha256, left: &mut (u64, usize)) -> io::Result<bool> {
+/// Names, kinds and contents, in order. False when there is too much, or something that has no contents to look at.
+fn hash_tree(dir: &Path, hash: &mut Sha256, stamp: &mut Sha256, left: &mut (u64, usize)) -> io::Result<bool> {
     let mut entries: Vec<_> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
     entries.sort_by_key(|entry| entry.file_name());
     for entry in entries {
@@ -230,8 +243,11 @@ fn hash_tree(dir: &Path, hash: &mut Sha256, left: &mut (u64, usize)) -> io::Resu
         left.1 -= 1;
         frame(hash, entry.file_name().as_bytes());
         frame(hash, &meta.mode().to_ne_bytes());
+        for part in [meta.dev(), meta.ino(), meta.ctime() as u64, meta.ctime_nsec() as u64] {
+            stamp.update(part.to_ne_bytes());
+        }
         if meta.is_dir() {
-            if !hash_tree(&path, hash, left)? {
+            if !hash_tree(&path, hash, stamp, left)? {
                 return Ok(false);
             }
             hash.update(b"/");
@@ -245,6 +261,8 @@ fn hash_tree(dir: &Path, hash: &mut Sha256, left: &mut (u64, usize)) -> io::Resu
             let mut bytes = Vec::with_capacity(meta.len() as usize);
             fs::File::open(&path)?.take(meta.len() + 1).read_to_end(&mut bytes)?;
             frame(hash, &bytes);
+        } else {
+            return Ok(false);
         }
     }
     Ok(true)

@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
@@ -101,13 +101,22 @@ impl Cache {
         let mut manifest = String::new();
         fs::create_dir(new)?;
         fs::create_dir(new.join(FILES))?;
+        fs::set_permissions(new.join(FILES), fs::Permissions::from_mode(0o755))?;
         for file in product {
             let plain = file.path.components().all(|part| matches!(part, Component::Normal(_)));
             let name = file.path.to_str().filter(|name| plain && !name.contains('\n'));
             let name = name.ok_or_else(|| io::Error::other("a name that can't be kept"))?;
             let at = new.join(FILES).join(name);
-            fs::create_dir_all(at.parent().unwrap_or(new))?;
-            let mut out = OpenOptions::new().write(true).create_new(true).mode(file.mode).open(at)?;
+            let dir = at.parent().unwrap_or(new);
+            if !dir.is_dir() {
+                fs::create_dir_all(dir)?;
+                // Whatever the umask: the cell's own user must be able to come by.
+                for above in dir.ancestors().take_while(|above| above.starts_with(new)) {
+                    fs::set_permissions(above, fs::Permissions::from_mode(0o755))?;
+                }
+            }
+            let mut out = OpenOptions::new().write(true).create_new(true).open(at)?;
+            out.set_permissions(fs::Permissions::from_mode(file.mode))?;
             out.write_all(&file.bytes)?;
             let (time, sum) = (modified(&out.metadata()?), hash(&file.bytes));
             manifest += &format!("{:o} {} {time} {sum} {name}\n", file.mode, file.bytes.len());

@@ -130,10 +130,13 @@ fn is_of_the_cache(what: &Path, request: &Request) -> bool {
     what.starts_with(product::AT) || request.cache.as_ref().is_some_and(|dir| what.starts_with(dir))
 }
 
+/// How a parse step says that it is the source that is wrong, and nothing else.
+const REFUSED: i32 = 65;
+
 /// A program that failed by itself: did it ever begin? The toolchain's own parser says so, in a cell of its own.
 fn ask_the_parser(launcher: &Launcher, parse: &Spec, verdict: &mut Verdict) -> Result<(), ExecuteError> {
     let Report { end, violations, killed, .. } = launcher.run_before(Next::Never, parse, Streams::default())?;
-    if matches!(end, End::Exited(code) if code != 0) && violations.is_empty() && killed.is_none() {
+    if end == End::Exited(REFUSED) && violations.is_empty() && killed.is_none() {
         verdict.class = Some(FailureClass::SyntaxError);
         verdict.evidence = Some("the toolchain's own parser refuses the source".into());
     }

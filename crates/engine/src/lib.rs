@@ -26,6 +26,7 @@ pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as 
 pub use request::{Capsule, Program, Request, Source, compile_limits, default_limits, new_id};
 pub use state::{
     Audit, AuditError, Entry, Filter, Flaw, State, StateError, StoreError, Switch, Ticket, Verified, Who, now,
+    parse_time,
 };
 pub use survey::{Surveyed, survey};
 pub use verify::{Asked, Repair, Told, verify};

@@ -34,7 +34,7 @@ pub enum PlanError {
     Input { path: PathBuf, error: std::io::Error },
     #[error("a source beside a directory would be two programs: give a file that is in the directory of --input")]
     SourceAndInput,
-    #[error("a capsule is Python: give it a Python source")]
+    #[error("a capsule is one Python file that runs: give it a Python source, and do not verify it")]
     CapsuleOfWhat,
     #[error("the state of a capsule must be a JSON object: {0}")]
     State(String),

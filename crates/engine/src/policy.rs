@@ -6,9 +6,11 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use hotcell_contract::{
     FailureClass, IsolationLevel, Limits, Mode, NetworkPolicy, OnViolation, Policy, Problem, PythonLayer, is_id,
+    show_duration, show_size,
 };
 
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
@@ -129,7 +131,11 @@ impl Policies {
 
 fn read(path: &Path) -> Result<String, PolicyError> {
     let failed = |error| PolicyError::File { path: path.to_owned(), error };
-    if fs::metadata(path).map_err(failed)?.len() > MAX_FILE {
+    let meta = fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() {
+        return Err(failed(io::Error::other("it is no file")));
+    }
+    if meta.len() > MAX_FILE {
         return Err(failed(io::Error::other(format!("it has more than {MAX_FILE} bytes"))));
     }
     fs::read_to_string(path).map_err(failed)
@@ -137,9 +143,16 @@ fn read(path: &Path) -> Result<String, PolicyError> {
 
 /// A policy file, understood and found to be without contradiction.
 pub fn parse(text: &str) -> Result<Policy, PolicyError> {
+    if text.len() as u64 > MAX_FILE {
+        return Err(PolicyError::Syntax(format!("it has more than {MAX_FILE} bytes")));
+    }
     let policy: Policy = toml::from_str(text).map_err(|e| {
         let line = e.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-        PolicyError::Syntax(format!("line {line}: {}", e.message().replace('\n', " ")))
+        // The field is what people look for; the parser knows its line.
+        let field = text.lines().nth(line - 1).and_then(|text| Some(text.split_once('=')?.0.trim().to_owned()));
+        let field = field.filter(|field| !field.is_empty() && !e.message().contains(field.as_str()));
+        let field = field.map(|field| format!("{field}: ")).unwrap_or_default();
+        PolicyError::Syntax(format!("line {line}: {field}{}", e.message().replace('\n', " ")))
     })?;
     let problems = policy.problems();
     if problems.is_empty() { Ok(policy) } else { Err(PolicyError::Wrong(problems)) }
@@ -149,6 +162,8 @@ pub fn parse(text: &str) -> Result<Policy, PolicyError> {
 #[derive(Clone, Debug, Default)]
 pub struct AskedLimits {
     pub wall_ms: Option<u64>,
+    pub grace_ms: Option<u64>,
+    pub scratch_inodes: Option<u64>,
     pub cpu_ms: Option<u64>,
     pub cpus: Option<f64>,
     pub memory_bytes: Option<u64>,
@@ -197,49 +212,53 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
         Some(policy) => Err(PolicyError::Refused {
             policy: policy.policy_id.clone(),
             class: FailureClass::PolicyViolation,
-            why: format!("{what} of {given} is more than its {most}"),
+            why: format!("{what} {given} is more than its {most}: give {most} or less"),
         }),
         None => Ok(()),
     };
-    let lower = |what: &str, slot: &mut u64, asked: Option<u64>| -> Result<(), PolicyError> {
+    let in_ms = |ms: u64| show_duration(Duration::from_millis(ms));
+    let number = |n: u64| n.to_string();
+    let lower = |what: &str, slot: &mut u64, asked: Option<u64>, show: fn(u64) -> String| -> Result<(), PolicyError> {
         let Some(asked) = asked else { return Ok(()) };
         if asked > *slot {
-            refuse(what, asked.to_string(), slot.to_string())?;
+            refuse(what, show(asked), show(*slot))?;
         }
         *slot = asked;
         Ok(())
     };
-    lower("a wall time in ms", &mut limits.wall_ms, asked.wall_ms)?;
+    lower("--timeout", &mut limits.wall_ms, asked.wall_ms, in_ms)?;
+    lower("--scratch-inodes", &mut limits.scratch_inodes, asked.scratch_inodes, number)?;
+    lower("--grace", &mut limits.grace_ms, asked.grace_ms, in_ms)?;
     let mut cpu = limits.cpu_ms.unwrap_or(u64::MAX);
-    lower("a cpu time in ms", &mut cpu, asked.cpu_ms)?;
+    lower("--cpu-time", &mut cpu, asked.cpu_ms, in_ms)?;
     limits.cpu_ms = Some(cpu).filter(|ms| *ms != u64::MAX);
     if let Some(cpus) = asked.cpus {
         if cpus > limits.cpus {
-            refuse("a number of processors", cpus.to_string(), limits.cpus.to_string())?;
+            refuse("--cpus", cpus.to_string(), limits.cpus.to_string())?;
         }
         limits.cpus = cpus;
     }
-    lower("a memory in bytes", &mut limits.memory_bytes, asked.memory_bytes)?;
-    lower("a number of processes", &mut limits.processes, asked.processes)?;
-    lower("a number of open files", &mut limits.open_files, asked.open_files)?;
-    lower("an output in bytes", &mut limits.output_bytes, asked.output_bytes)?;
-    lower("a scratch in bytes", &mut limits.scratch_bytes, asked.scratch_bytes)?;
+    lower("--memory", &mut limits.memory_bytes, asked.memory_bytes, show_size)?;
+    lower("--processes", &mut limits.processes, asked.processes, number)?;
+    lower("--open-files", &mut limits.open_files, asked.open_files, number)?;
+    lower("--output-limit", &mut limits.output_bytes, asked.output_bytes, show_size)?;
+    lower("--scratch", &mut limits.scratch_bytes, asked.scratch_bytes, show_size)?;
     if policy.is_none() {
         limits.file_size_bytes = limits.scratch_bytes.saturating_add(1 << 20).min(1 << 50);
     }
-    lower("a file size in bytes", &mut limits.file_size_bytes, asked.file_size_bytes)?;
-    lower("a compile time in ms", &mut compile.wall_ms, asked.compile_wall_ms)?;
-    lower("a compile memory in bytes", &mut compile.memory_bytes, asked.compile_memory_bytes)?;
+    lower("--file-size", &mut limits.file_size_bytes, asked.file_size_bytes, show_size)?;
+    lower("--compile-timeout", &mut compile.wall_ms, asked.compile_wall_ms, in_ms)?;
+    lower("--compile-memory", &mut compile.memory_bytes, asked.compile_memory_bytes, show_size)?;
     let most = policy.map_or(NetworkPolicy::None, |policy| policy.network_policy);
     let network = asked.network.unwrap_or(most);
     if network > most {
-        refuse("a network", format!("{network:?}").to_lowercase(), format!("{most:?}").to_lowercase())?;
+        refuse("--network", format!("{network:?}").to_lowercase(), format!("{most:?}").to_lowercase())?;
     }
     // From kill to note it gets milder.
     let least = policy.map_or(OnViolation::Fail, |policy| policy.on_violation);
     let on_violation = asked.on_violation.unwrap_or(least);
     if on_violation > least {
-        refuse("an on_violation", format!("{on_violation:?}").to_lowercase(), format!("{least:?}").to_lowercase())?;
+        refuse("--on-violation", format!("{on_violation:?}").to_lowercase(), format!("{least:?}").to_lowercase())?;
     }
     (request.limits, request.compile) = (limits, compile);
     (request.network, request.on_violation) = (network, on_violation);
@@ -266,6 +285,10 @@ fn admit(policy: &Policy, request: &mut Request) -> Result<(), PolicyError> {
             let why = "isolation_level vm needs a runtime with a kernel of its own, which is not available here";
             return refuse(FailureClass::StrictModeRequired, why.into());
         }
+    }
+    if let Some(backend) = policy.backend.as_deref().filter(|backend| *backend != "native") {
+        let why = format!("backend {backend} is not in this version: leave it out, or say native");
+        return refuse(FailureClass::PolicyViolation, why);
     }
     if policy.require_approval {
         return refuse(FailureClass::ApprovalRequired, "it needs an approval".into());

@@ -12,7 +12,7 @@ pub(crate) const AT: &str = "/build";
 
 /// A compiler that makes more is making something else.
 const MAX_FILES: usize = 20_000;
-const MAX_BYTES: u64 = 4 << 30;
+const MAX_BYTES: u64 = 512 << 20;
 
 /// From here on a kept file is shown to the cell instead of copied into it.
 pub(crate) const LARGE: usize = 256 * 1024;

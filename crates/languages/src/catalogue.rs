@@ -132,7 +132,7 @@ pub struct Way {
     pub tools: Vec<String>,
     pub compile: Option<Step>,
     pub run: Step,
-    /// Whether the toolchain's own parser takes the source; asked when a program failed by itself.
+    /// Whether the toolchain's own parser takes the source; asked when a program failed by itself. Exits with 65 if not.
     pub parse: Option<Step>,
 }
 

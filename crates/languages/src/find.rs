@@ -86,9 +86,8 @@ fn versions(root: &Path, name: &str, tool: &Tool, host: &Host) -> Option<Found> 
         "go" => ("GOENV_VERSION", ".go-version"),
         _ => ("PYENV_VERSION", ".python-version"),
     };
-    let local = || host.here.ancestors().find_map(|dir| std::fs::read_to_string(dir.join(file)).ok());
-    let wanted =
-        (host.variable)(variable).or_else(local).or_else(|| std::fs::read_to_string(root.join("version")).ok())?;
+    let local = || host.here.ancestors().find_map(|dir| read_small(&dir.join(file)));
+    let wanted = (host.variable)(variable).or_else(local).or_else(|| read_small(&root.join("version")))?;
     wanted.split([':', '\n', ' ']).map(str::trim).filter(|version| is_plain(version)).find_map(|version| {
         let versions = root.join("versions");
         let exact = accept(&versions.join(version).join("bin").join(name), tool);
@@ -101,7 +100,7 @@ fn versions(root: &Path, name: &str, tool: &Tool, host: &Host) -> Option<Found> 
 /// `.tool-versions`, above the working directory or at home: a plugin and its versions on each line.
 fn installs(root: &Path, name: &str, tool: &Tool, host: &Host) -> Option<Found> {
     let above = host.here.ancestors().map(Path::to_owned).chain(host.home.clone());
-    above.filter_map(|dir| std::fs::read_to_string(dir.join(".tool-versions")).ok()).find_map(|text| {
+    above.filter_map(|dir| read_small(&dir.join(".tool-versions"))).find_map(|text| {
         text.lines().find_map(|line| {
             let mut words = line.split_whitespace();
             let plugin = words.next().filter(|plugin| is_plain(plugin))?;
@@ -110,6 +109,20 @@ fn installs(root: &Path, name: &str, tool: &Tool, host: &Host) -> Option<Found> 
             })
         })
     })
+}
+
+/// A file that says a version. The working directory may be anybody's: a FIFO there must not hold us, nor a device fill us.
+fn read_small(path: &Path) -> Option<String> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    const O_NONBLOCK: i32 = 0o4000;
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(64 << 10).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// One name of a directory and nothing that leads elsewhere.
@@ -131,7 +144,7 @@ fn rustup(name: &str, tool: &Tool, host: &Host) -> Option<Found> {
         Some(home) => PathBuf::from(home),
         None => host.home.as_ref()?.join(".rustup"),
     };
-    let table = |path: PathBuf| std::fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();
+    let table = |path: PathBuf| read_small(&path)?.parse::<toml::Table>().ok();
     let settings = table(home.join("settings.toml")).unwrap_or_default();
     let text = |value: &toml::Value| value.as_str().map(str::to_owned);
     let overridden = || {
@@ -142,7 +155,7 @@ fn rustup(name: &str, tool: &Tool, host: &Host) -> Option<Found> {
         host.here.ancestors().find_map(|dir| {
             let named = |name: &str| text(table(dir.join(name))?.get("toolchain")?.get("channel")?);
             let plain = || {
-                let text = std::fs::read_to_string(dir.join("rust-toolchain")).ok()?;
+                let text = read_small(&dir.join("rust-toolchain"))?;
                 Some(text.trim().to_owned()).filter(|name| is_plain(name) && !name.contains('\n'))
             };
             named("rust-toolchain.toml").or_else(|| named("rust-toolchain")).or_else(plain)

@@ -12,7 +12,7 @@ use crate::sources::{MAX_SOURCES, Sources};
 pub enum PlanError {
     #[error("no `{tool}` for {language} is on this host: install {package}")]
     Missing { language: String, tool: String, package: String },
-    #[error("`{}` has no file with which a {language} program begins: name one, or make one of {entries}", dir.display())]
+    #[error("`{}` has no file with which a {language} program begins: name one with --entry, or make one of {entries}", dir.display())]
     NoEntry { dir: PathBuf, language: String, entries: String },
     #[error("`{}` has more than {MAX_SOURCES} source files", .0.display())]
     TooMany(PathBuf),
@@ -261,6 +261,7 @@ impl Words<'_> {
         }
         match name {
             "entry" => Some(src.join(self.entry).into()),
+            "entry_dir" => Some(Path::new(".").join(self.entry.parent().unwrap_or(Path::new(""))).into()),
             "entry_stem" => Some(self.entry.with_extension("").into()),
             "memory" => Some(self.memory.to_string().into()),
             "memory_90" => Some((self.memory / 10 * 9).to_string().into()),

@@ -156,7 +156,6 @@ fn what_is_no_id() {
 }
 
 #[test]
-#[ignore = "bug: a value of a wrong type is told with its line, and not with its field"]
 fn what_is_of_a_wrong_type_is_named() {
     let fields = [
         ("mode", "1"),
@@ -244,7 +243,6 @@ fn what_is_no_file() {
 }
 
 #[test]
-#[ignore = "bug: the name of an unknown field is shown with its control characters"]
 fn a_strange_field_is_shown_harmlessly() {
     all_are_refused(vec![
         ("escape", with("\"a\\u001b[31mb\" = 1"), "unknown field"),

@@ -184,7 +184,6 @@ fn bad_words() {
 }
 
 #[test]
-#[ignore = "bug: a refusal by the kill switch shows the reason with its control characters"]
 fn a_strange_reason_is_refused_with_harmlessly() {
     let place = Place::new();
     place.go(&["killswitch", "on", "--reason", "a\u{1b}[31m\nb"]);
@@ -211,7 +210,6 @@ fn it_stops_even_when_the_log_is_damaged() {
 }
 
 #[test]
-#[ignore = "bug: with another run that was killed in between, the switch fails before it stops anything"]
 fn it_stops_even_when_a_killed_run_cannot_be_written_down() {
     let place = Place::new();
     let sleep = unique_sleep();

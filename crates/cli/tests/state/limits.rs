@@ -73,7 +73,7 @@ fn output() {
 
 #[test]
 fn scratch() {
-    let program = ["sh", "-c", "head -c 3000000 /dev/zero > /tmp/file; rm /tmp/file"];
+    let program = ["sh", "-c", "head -c 3000000 /dev/zero > /tmp/file"];
     let (tight, wide) = ("allow_file_write = true\nscratch_mb = 1", "allow_file_write = true\nscratch_mb = 8");
     meets("DiskLimitViolation", tight, wide, &program);
 }
@@ -265,7 +265,6 @@ fn flags_do_not_raise() {
 }
 
 #[test]
-#[ignore = "bug: with --grace a program that ignores SIGTERM runs as long as it likes past the policy's wall time"]
 fn the_grace_does_not_raise_the_wall_time() {
     let place = Place::new();
     place.define("mine", "max_wall_time_seconds = 0.5");
@@ -276,7 +275,6 @@ fn the_grace_does_not_raise_the_wall_time() {
 }
 
 #[test]
-#[ignore = "bug: a policy's backend is not looked at: what asks for docker runs in the native cell"]
 fn another_backend_is_not_quietly_this_one() {
     for backend in ["docker", "oci"] {
         let place = Place::new();
@@ -289,7 +287,6 @@ fn another_backend_is_not_quietly_this_one() {
 }
 
 #[test]
-#[ignore = "bug: request_budget_seconds is not looked at: verify goes by --budget alone"]
 fn the_budget_of_a_request() {
     let place = Place::new();
     place.define("mine", "allow_file_write = true\nrequest_budget_seconds = 1");

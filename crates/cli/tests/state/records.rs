@@ -164,8 +164,8 @@ fn filters() {
         (&["--policy", "none"], 5),
         (&["--since", "2020-01-01"], number),
         (&["--until", "2020-01-01"], 0),
-        (&["--since", "9999"], 0),
-        (&["--until", "9999-12-31T00:00:00Z"], number),
+        (&["--since", "2999-01-01"], 0),
+        (&["--until", "2999-12-31T00:00:00Z"], number),
         (&["--tenant", "' OR 1=1 --"], 0),
         (&["--tenant", "a", "--status", "completed", "--policy", "mine", "--user", "y"], 1),
     ] {
@@ -192,7 +192,6 @@ fn filters() {
 }
 
 #[test]
-#[ignore = "bug: times are compared as texts: a time without a fraction counts as later than any of its second"]
 fn a_time_without_a_fraction_is_the_beginning_of_its_second() {
     let place = Place::new();
     // One that is not on the very second.
@@ -207,7 +206,6 @@ fn a_time_without_a_fraction_is_the_beginning_of_its_second() {
 }
 
 #[test]
-#[ignore = "bug: --since and --until take any text, and another zone's time as if it were UTC"]
 fn what_is_no_time_is_refused() {
     let place = Place::new();
     place.pass(&[]);

@@ -40,6 +40,9 @@ pub struct Entry {
     pub data: Value,
     /// The hash of the entry before.
     pub prev: String,
+    /// Can be made only with the key: a line that was never signed for, because of a crash, is known by it to be ours.
+    #[serde(default)]
+    pub tag: String,
 }
 
 /// The newest entry, signed.
@@ -89,8 +92,11 @@ impl Audit {
         rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| failed(&lock_path)(e.into()))?;
         let (seq, prev) = self.last()?;
         let at = jiff::Timestamp::now().to_string();
-        let path = self.dir.join(format!("{}.jsonl", at.get(..10).unwrap_or("log")));
-        let entry = Entry { seq: seq + 1, at, event: event.to_owned(), data, prev };
+        // A clock that went back does not take the log back.
+        let today = self.dir.join(format!("{}.jsonl", at.get(..10).unwrap_or("log")));
+        let path = self.files().last().cloned().map_or(today.clone(), |newest| newest.max(today));
+        let mut entry = Entry { seq: seq + 1, at, event: event.to_owned(), data, prev, tag: String::new() };
+        entry.tag = self.tag(&entry);
         let (line, hash) = sealed(&entry).map_err(failed(&path))?;
         let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path).map_err(failed(&path))?;
         // One write: nobody sees half a line, and a full disk leaves none.
@@ -99,7 +105,21 @@ impl Audit {
             let _ = file.set_len(before);
             return Err(failed(&path)(e));
         }
-        self.write_head(seq + 1, &hash).map_err(failed(&self.dir))
+        self.write_head(seq + 1, &hash).map_err(|e| {
+            let _ = file.set_len(before);
+            failed(&self.dir)(e)
+        })
+    }
+
+    /// A keyed hash of everything else in the entry.
+    fn tag(&self, entry: &Entry) -> String {
+        let bare = Entry { tag: String::new(), ..entry.clone() };
+        let body = Sha256::digest(serde_json::to_vec(&bare).unwrap_or_default());
+        hex(&Sha256::new()
+            .chain_update(self.key.to_bytes())
+            .chain_update(b"hotcell audit tag")
+            .chain_update(body)
+            .finalize())
     }
 
     fn write_head(&self, seq: u64, hash: &str) -> io::Result<()> {
@@ -133,11 +153,17 @@ impl Audit {
             None => Err(damaged("its entries are gone")),
             Some(None) => Err(damaged("its last line is no entry")),
             Some(Some((entry, hash))) if (entry.seq, hash.as_str()) == known => Ok((entry.seq, hash)),
-            Some(Some((entry, hash))) if (entry.seq, entry.prev.as_str()) == (known.0 + 1, known.1) => {
+            Some(Some((entry, hash)))
+                if (entry.seq, entry.prev.as_str()) == (known.0 + 1, known.1) && entry.tag == self.tag(&entry) =>
+            {
                 Ok((entry.seq, hash))
             }
             Some(Some(_)) => Err(damaged("its last entry is not the one that was signed last")),
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files().is_empty() && !self.dir.join("head").exists()
     }
 
     fn files(&self) -> Vec<PathBuf> {
@@ -170,8 +196,8 @@ impl Audit {
                 }
                 number += 1;
                 let mut flaw = |what: String| found.flaws.push(Flaw { file: name.clone(), line: number, what });
-                let text = line.strip_suffix(b"\n").map(|line| String::from_utf8_lossy(line));
-                let Some((entry, hash)) = text.as_deref().and_then(opened) else {
+                let text = line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
+                let Some((entry, hash)) = text.and_then(opened) else {
                     flaw("is no entry, or its hash is not its own".into());
                     before = None;
                     continue;
@@ -183,6 +209,9 @@ impl Audit {
                     } else if entry.prev != last {
                         flaw(format!("entry {} does not follow from the one before", entry.seq));
                     }
+                }
+                if entry.tag != self.tag(&entry) {
+                    flaw(format!("entry {} was not written with the key of this place", entry.seq));
                 }
                 found.entries += 1;
                 before = Some((entry.seq, hash));
@@ -256,13 +285,15 @@ fn last_line(path: &Path) -> io::Result<Option<String>> {
         bytes.clear();
         file.read_to_end(&mut bytes)?;
     }
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text
-        .strip_suffix('\n')
-        .or(Some(&text))
-        .and_then(|text| text.rsplit('\n').next())
-        .map(str::to_owned)
-        .filter(|l| !l.is_empty()))
+    // A line without an end, or one that is no text, is none of ours: an empty one is no entry either.
+    let text = std::str::from_utf8(
+        &bytes[bytes.iter().rev().skip(1).position(|b| *b == b'\n').map_or(0, |at| bytes.len() - 1 - at)..],
+    );
+    match (bytes.is_empty(), text.ok().and_then(|line| line.strip_suffix('\n'))) {
+        (true, _) => Ok(None),
+        (false, Some(line)) => Ok(Some(line.to_owned())),
+        (false, None) => Ok(Some(String::new())),
+    }
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

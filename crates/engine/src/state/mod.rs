@@ -69,13 +69,29 @@ impl State {
         }
         let key = key(&dir.join("keys")).map_err(failed)?;
         let audit = Audit::open(dir.join("audit"), key)?;
-        let mut state = State { dir: dir.to_owned(), store: Store::open(&dir.join("records.db"))?, audit };
-        state.sweep()?;
-        Ok(state)
+        let store = Store::open(&dir.join("records.db"))?;
+        Ok(State { dir: dir.to_owned(), store, audit })
     }
 
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// A log that is gone altogether is missed by the records.
+    fn has_lost_its_log(&self) -> Result<bool, StateError> {
+        Ok(self.audit.is_empty() && self.store.has_records()?)
+    }
+
+    pub fn verify_audit(&self) -> Result<Verified, StateError> {
+        let mut found = self.audit.verify().map_err(|error| AuditError::Io { path: self.dir.clone(), error })?;
+        if self.has_lost_its_log()? {
+            found.flaws.push(Flaw {
+                file: "head".into(),
+                line: 1,
+                what: "is gone, with every entry: there are records".into(),
+            });
+        }
+        Ok(found)
     }
 
     pub fn audit(&self) -> &Audit {
@@ -84,14 +100,19 @@ impl State {
 
     /// Runs that ended without anybody to say so.
     fn sweep(&mut self) -> Result<(), StateError> {
-        for record_id in self.store.sweep(&now())? {
+        for record_id in self.store.orphans()? {
             self.audit.append("exec_event.KILLED", json!({ "record_id": record_id, "why": "its process is gone" }))?;
+            self.store.bury(&record_id, &now())?;
         }
         Ok(())
     }
 
     /// Writes a run down, if it may begin.
     pub fn begin(&mut self, request: &Request, who: &Who, policy: Option<&Policy>) -> Result<Ticket, StateError> {
+        if self.has_lost_its_log()? {
+            return Err(AuditError::Damaged("there are records, and no log of them".into()).into());
+        }
+        self.sweep()?;
         let record = record(request, who, policy);
         if let Err(refusal) = self.store.admit(&record, policy, now_ms())? {
             let class = match refusal {
@@ -173,11 +194,13 @@ impl State {
         Ok(self.audit.append(event, data)?)
     }
 
-    pub fn records(&self, filter: &Filter) -> Result<Vec<ExecutionRecord>, StateError> {
+    pub fn records(&mut self, filter: &Filter) -> Result<Vec<ExecutionRecord>, StateError> {
+        self.sweep()?;
         Ok(self.store.list(filter)?)
     }
 
-    pub fn stats(&self, tenant: Option<&str>) -> Result<Stats, StateError> {
+    pub fn stats(&mut self, tenant: Option<&str>) -> Result<Stats, StateError> {
+        self.sweep()?;
         Ok(self.store.stats(tenant)?)
     }
 
@@ -260,6 +283,12 @@ fn event(record: &ExecutionRecord) -> Value {
 /// RFC 3339, UTC.
 pub fn now() -> String {
     jiff::Timestamp::now().to_string()
+}
+
+/// Milliseconds since 1970 of a date (its beginning, UTC) or of a moment with its offset.
+pub fn parse_time(text: &str) -> Option<i64> {
+    let moment = text.parse::<jiff::Timestamp>().ok();
+    moment.or_else(|| format!("{text}T00:00:00Z").parse().ok()).map(|at| at.as_millisecond())
 }
 
 fn now_ms() -> i64 {

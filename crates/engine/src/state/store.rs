@@ -43,9 +43,9 @@ pub struct Filter {
     pub status: Option<RecordStatus>,
     pub language: Option<String>,
     pub policy: Option<String>,
-    /// RFC 3339, or the beginning of one.
-    pub since: Option<String>,
-    pub until: Option<String>,
+    /// Milliseconds since 1970.
+    pub since: Option<i64>,
+    pub until: Option<i64>,
     /// Only what is older than this record.
     pub before: Option<String>,
     pub limit: u64,
@@ -130,21 +130,26 @@ impl Store {
         Ok(Store { db })
     }
 
-    /// Runs whose process is gone without a word are `killed`.
-    pub(super) fn sweep(&self, now: &str) -> Result<Vec<String>, StoreError> {
+    pub(super) fn has_records(&self) -> Result<bool, StoreError> {
+        Ok(self.db.query_row("SELECT EXISTS (SELECT 1 FROM records)", [], |row| row.get(0))?)
+    }
+
+    /// Runs whose process is gone without a word.
+    pub(super) fn orphans(&self) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT record_id, owner_pid, owner_start FROM records WHERE status = 'running'";
         let mut asked = self.db.prepare(sql)?;
         let rows = asked
             .query_map([], |row| Ok((row.get::<_, String>(0)?, Owner { pid: row.get(1)?, start: row.get(2)? })))?;
-        let mut swept = vec![];
-        for (id, _) in rows.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|(_, owner)| !owner.is_alive()) {
-            let done = self.db.execute(
-                "UPDATE records SET status = 'killed', completed_at = ?2, error_message = ?3 WHERE record_id = ?1 AND status = 'running'",
-                params![id, now, "the process that ran it is gone"],
-            )?;
-            swept.extend((done == 1).then_some(id));
-        }
-        Ok(swept)
+        let all = rows.collect::<Result<Vec<_>, _>>()?;
+        Ok(all.into_iter().filter(|(_, owner)| !owner.is_alive()).map(|(id, _)| id).collect())
+    }
+
+    pub(super) fn bury(&self, id: &str, now: &str) -> Result<(), StoreError> {
+        self.db.execute(
+            "UPDATE records SET status = 'killed', completed_at = ?2, error_message = ?3 WHERE record_id = ?1 AND status = 'running'",
+            params![id, now, "the process that ran it is gone"],
+        )?;
+        Ok(())
     }
 
     /// Reserves a place under the policy's quotas and writes the record, in one transaction: of fifty callers who come at
@@ -197,7 +202,7 @@ impl Store {
         let sql = format!(
             "SELECT {COLUMNS} FROM records WHERE (?1 IS NULL OR tenant_id = ?1) AND (?2 IS NULL OR user_id = ?2) \
              AND (?3 IS NULL OR run_id = ?3) AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR language = ?5) \
-             AND (?6 IS NULL OR policy_id = ?6) AND (?7 IS NULL OR created_at >= ?7) AND (?8 IS NULL OR created_at < ?8) \
+             AND (?6 IS NULL OR policy_id = ?6) AND (?7 IS NULL OR created_ms >= ?7) AND (?8 IS NULL OR created_ms < ?8) \
              AND (?9 IS NULL OR record_id < ?9) ORDER BY record_id DESC LIMIT ?10"
         );
         let mut asked = self.db.prepare(&sql)?;

@@ -84,6 +84,13 @@ impl Sink {
             Sink::Pipe { to, from, by, held } => {
                 let mut taken = 0;
                 if *held == 0 && !bytes.is_empty() {
+                    // A splice takes a whole slot of the caller's pipe, of which there are 16, for however little: a caller
+                    // who reads later would get no more than 16 lines. A write fills the last one up first.
+                    let plain = [io::IoSlice::new(bytes)];
+                    match rustix::io::pwritev2(&*to, &plain, u64::MAX, rustix::io::ReadWriteFlags::NOWAIT) {
+                        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+                        done => return Ok(done?),
+                    }
                     taken = rustix::io::write(&*by, bytes)?;
                     *held = taken;
                 }
@@ -197,7 +204,9 @@ impl Stream {
     fn pass_directly(&mut self) -> bool {
         let room = self.limit.saturating_sub(self.total).min(DIRECT as u64) as usize;
         let (Some(pipe), Some(Sink::Pipe { to, held: 0, .. })) = (&self.pipe, &self.sink) else { return false };
-        if !self.keep.is_nothing() || !self.pending.is_empty() || room == 0 {
+        // Only much at a time is worth it: see `Sink::write`.
+        let waiting = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
+        if !self.keep.is_nothing() || !self.pending.is_empty() || room == 0 || waiting < CHUNK as u64 / 2 {
             return false;
         }
         match rustix::pipe::splice(pipe, None, to, None, room, SpliceFlags::NONBLOCK | SpliceFlags::MOVE) {
