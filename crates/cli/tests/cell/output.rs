@@ -229,3 +229,21 @@ fn streams_that_the_caller_has_closed() {
         watch.nothing_left();
     }
 }
+
+/// A caller who waits for the end and reads then: a pipe holds 64 KiB, in however many pieces they come.
+#[test]
+fn many_small_pieces_fit_the_callers_pipe() {
+    let program = "import sys\nfor n in range(2000):\n    print(n % 10, flush=True)";
+    let (mut command, watch) = python(program).text().prepare();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("hotcell starts");
+    assert_eq!(watch.end_of(&mut child), 0);
+    let mut text = String::new();
+    child.stdout.take().expect("piped").read_to_string(&mut text).expect("text");
+    assert_eq!(text.len(), 4000);
+}
+
+#[test]
+fn words_in_braces_are_the_programs_own() {
+    let ran = exec(&["echo", "a", "{prepared}", "{args}", "{main_class}"]).run();
+    assert_eq!(ran.out(), "a {prepared} {args} {main_class}\n");
+}

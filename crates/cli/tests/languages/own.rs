@@ -21,7 +21,7 @@ FOR_TOOLS = "not for the program"
 tools = ["perl"]
 run.argv = ["{perl}", "{entry}", "{args}"]
 run.env = { SIZE = "{memory}", WORD = "of the file" }
-parse.argv = ["{perl}", "-c", "{entry}"]
+parse.argv = ["/bin/sh", "-c", "{perl} -c $0 || exit 65", "{entry}"]
 "#;
 
 const SOURCE: &str = "print \"perl @ARGV $ENV{FOR_TOOLS}$ENV{WORD} $ENV{SIZE}\\n\";";

@@ -159,3 +159,12 @@ fn code_that_ends_the_runner_early_is_not_verified() {
     let ran = project.run(project.verify());
     assert_ne!(ran.outcome["tier"], "L1", "{:#}", ran.outcome["phases"]);
 }
+
+/// Rust's own runner does not notice: what it had counted before is what is left of it.
+#[test]
+fn a_rust_test_that_ends_the_runner_has_not_passed() {
+    let test =
+        "fn main() {}\n\n#[test]\nfn a() {\n    std::process::exit(0)\n}\n\n#[test]\nfn b() {\n    panic!()\n}\n";
+    let ran = verified(&[("main.rs", test)]);
+    assert_eq!((&ran.outcome["status"], &ran.outcome["tier"]), (&"fail".into(), &"L0".into()), "{}", ran.outcome);
+}
