@@ -15,8 +15,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far more than anything here takes: a test that gets there has found a hang.
-const DEADLINE: Duration = Duration::from_secs(180);
+#[path = "directories.rs"]
+mod directories;
+#[path = "../outside/mod.rs"]
+mod outside;
+
+pub use directories::*;
+pub use outside::*;
+
 /// An id that owns nothing.
 pub const USER: u32 = 54321;
 
@@ -468,172 +474,5 @@ impl Ran {
         assert!(self.stderr.contains(part), "`{part}` is not in: {}", self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         self
-    }
-}
-
-/// Processes whose environment carries the mark, dead ones left out.
-fn marked(mark: &str) -> Vec<i32> {
-    let Ok(all) = std::fs::read_dir("/proc") else {
-        return vec![];
-    };
-    all.flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != std::process::id() as i32)
-        .filter(|pid| {
-            let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            env.windows(mark.len()).any(|window| window == mark.as_bytes())
-        })
-        .collect()
-}
-
-/// Directories of cells whose launcher is no more.
-pub fn orphaned_groups() -> Vec<PathBuf> {
-    let mut found = vec![];
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
-    for line in mounts.lines().filter(|l| l.contains(" - cgroup")) {
-        let point = line.split(' ').nth(4).expect("mountinfo has fields");
-        look(Path::new(point), 6, &mut found);
-    }
-    found
-}
-
-fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return;
-    };
-    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
-        let name = entry.file_name();
-        match name.to_str().and_then(|n| n.strip_prefix("cell-")) {
-            Some(rest) => {
-                let launcher = rest.split('-').next().unwrap_or_default();
-                if !Path::new("/proc").join(launcher).exists() && entry.path().exists() {
-                    found.push(entry.path());
-                }
-            }
-            None if depth > 0 => look(&entry.path(), depth - 1, found),
-            None => {}
-        }
-    }
-}
-
-pub fn host_mounts() -> String {
-    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
-}
-
-/// No process, no group, no mount. What is going away is given the moment it needs.
-#[track_caller]
-pub fn nothing_left(mark: &str, mounts: &str) {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        let (processes, groups) = (marked(mark), orphaned_groups());
-        if processes.is_empty() && groups.is_empty() {
-            break;
-        }
-        assert!(Instant::now() < until, "left behind: processes {processes:?}, groups {groups:?}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    assert_eq!(host_mounts(), mounts, "the host's mounts changed");
-}
-
-/// Waits for something that comes by itself; panics when it does not.
-#[track_caller]
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let until = Instant::now() + DEADLINE;
-    while !done() {
-        assert!(Instant::now() < until, "{what} did not come");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// A directory that a cell gets as its input. Everybody may write in it, so that it is the cell that says no.
-pub struct Input {
-    dir: TempDir,
-}
-
-impl Input {
-    /// With the hostile programs, a source, a file to attack and an empty directory.
-    pub fn new(source: &str) -> Input {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("hotcell-input-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let input = Input { dir: TempDir::new(&name) };
-        let path = |name: &str| input.dir.path.join(name);
-        std::fs::write(path("main.py"), source).expect("our own directory");
-        std::fs::write(path("target"), "as it was").expect("our own directory");
-        std::fs::create_dir(path("empty")).expect("our own directory");
-        std::fs::copy(hostile(), path("hostile")).expect("our own directory");
-        for (name, mode) in [("main.py", 0o666), ("target", 0o666), ("empty", 0o777), ("", 0o777)] {
-            std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("ours");
-        }
-        if as_user() && is_root() {
-            for name in ["main.py", "target", "empty", "hostile"] {
-                std::os::unix::fs::chown(path(name), Some(USER), Some(USER)).expect("root may");
-            }
-        }
-        input
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.dir.path
-    }
-
-    /// `hotcell run` of its source.
-    pub fn python(&self) -> Cell {
-        let mut cell = Cell::new("run").flag("--input", self.path());
-        cell.words.push(self.path().join("main.py").into());
-        cell
-    }
-
-    /// `hotcell exec` of one of the hostile programs in it.
-    pub fn attack(&self, name: &str) -> Cell {
-        exec(&["/src/hostile", name]).flag("--input", self.path())
-    }
-
-    /// Nothing was added, removed or changed.
-    #[track_caller]
-    pub fn assert_untouched(&self) {
-        let mut names: Vec<_> =
-            std::fs::read_dir(self.path()).expect("it is there").flatten().map(|e| e.file_name()).collect();
-        names.sort();
-        assert_eq!(names, ["empty", "hostile", "main.py", "target"]);
-        let target = self.path().join("target");
-        assert_eq!(std::fs::read_to_string(&target).expect("it is there"), "as it was");
-        let mode = std::fs::metadata(&target).expect("it is there").mode();
-        assert_eq!(mode & 0o7777, 0o666, "its mode was changed");
-    }
-}
-
-struct TempDir {
-    path: PathBuf,
-}
-
-impl TempDir {
-    fn new(name: &str) -> TempDir {
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a temporary directory can be made");
-        if as_user() && is_root() {
-            std::os::unix::fs::chown(&path, Some(USER), Some(USER)).expect("root may chown");
-        }
-        TempDir { path }
-    }
-
-    /// A run leaves no file but those the test itself put there.
-    #[track_caller]
-    fn assert_untouched(&self) {
-        let names: Vec<_> = std::fs::read_dir(&self.path)
-            .expect("it is there")
-            .flatten()
-            .map(|e| e.file_name())
-            .filter(|name| {
-                let name = name.to_string_lossy();
-                !(name == "main.py" || name == "result.json" || name.starts_with("input"))
-            })
-            .collect();
-        assert!(names.is_empty(), "left in the working directory: {names:?}");
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }

@@ -233,11 +233,6 @@ fn streams_that_the_caller_has_closed() {
 /// A caller who waits for the end and reads then: a pipe holds 64 KiB, in however many pieces they come.
 #[test]
 fn many_small_pieces_fit_the_callers_pipe() {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").expect("/proc is mounted");
-    let mut numbers = release.split('.').map(|n| n.trim().parse::<u32>().unwrap_or(0));
-    if (numbers.next(), numbers.next()) < (Some(6), Some(4)) {
-        return skip("before Linux 6.4 a pipe cannot be written to without waiting: pieces are spliced, one to a slot");
-    }
     let program = "import sys\nfor n in range(2000):\n    print(n % 10, flush=True)";
     let (mut command, watch) = python(program).text().prepare();
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("hotcell starts");

@@ -13,8 +13,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far more than anything here takes: a test that gets there has found a hang.
-const DEADLINE: Duration = Duration::from_secs(240);
+#[allow(dead_code, reason = "it serves the tests of cells too")]
+#[path = "../outside/mod.rs"]
+mod outside;
+
+pub use outside::*;
+
 /// An id that owns nothing.
 pub const USER: u32 = 54321;
 
@@ -319,61 +323,4 @@ fn read_all(from: &mut impl Read) -> Vec<u8> {
     let mut bytes = vec![];
     from.read_to_end(&mut bytes).expect("a pipe can be read");
     bytes
-}
-
-/// Processes whose environment carries the mark, dead ones left out.
-fn marked(mark: &str) -> Vec<u32> {
-    let all = std::fs::read_dir("/proc").expect("proc is mounted").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| {
-            let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            env.split(|byte| *byte == 0).any(|pair| pair.ends_with(mark.as_bytes()))
-        })
-        .collect()
-}
-
-/// Directories of cells whose launcher is no more.
-fn orphaned_groups() -> Vec<PathBuf> {
-    let mut found = vec![];
-    for line in host_mounts().lines().filter(|line| line.contains(" - cgroup")) {
-        look(Path::new(line.split(' ').nth(4).expect("mountinfo has fields")), 6, &mut found);
-    }
-    found
-}
-
-fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        match entry.file_name().to_str().and_then(|name| name.strip_prefix("cell-")) {
-            Some(rest) => {
-                let launcher = rest.split('-').next().unwrap_or_default();
-                if !Path::new("/proc").join(launcher).exists() && entry.path().exists() {
-                    found.push(entry.path());
-                }
-            }
-            None if depth > 0 => look(&entry.path(), depth - 1, found),
-            None => {}
-        }
-    }
-}
-
-fn host_mounts() -> String {
-    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
-}
-
-/// No process, no group, no mount. What is going away is given the moment it needs.
-#[track_caller]
-fn nothing_left(mark: &str, mounts: &str) {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
-        let (processes, groups) = (marked(mark), orphaned_groups());
-        if processes.is_empty() && groups.is_empty() {
-            break;
-        }
-        assert!(Instant::now() < until, "left behind: processes {processes:?}, groups {groups:?}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    assert_eq!(host_mounts(), mounts, "the host's mounts changed");
 }

@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Far more than anything here takes: a test that gets there has found a hang.
-const DEADLINE: Duration = Duration::from_secs(120);
+#[allow(dead_code, reason = "it serves the tests of cells too")]
+#[path = "../outside/mod.rs"]
+mod outside;
+
+pub use outside::*;
+
 /// An id that owns nothing.
 pub const USER: u32 = 54321;
 
@@ -311,42 +315,4 @@ pub fn processes_with(word: &str) -> Vec<u32> {
             first.ends_with(b"sleep") && words.any(|given| given == word.as_bytes())
         })
         .collect()
-}
-
-/// Waits until it is so, and fails when it never is.
-#[track_caller]
-pub fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
-    let until = Instant::now() + DEADLINE;
-    while !is() {
-        assert!(Instant::now() < until, "{what}: never");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Directories of cells whose launcher is no more.
-pub fn orphaned_groups() -> Vec<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
-    let mut found = vec![];
-    for line in mounts.lines().filter(|line| line.contains(" - cgroup")) {
-        look(Path::new(line.split(' ').nth(4).expect("mountinfo has fields")), 6, &mut found);
-    }
-    found
-}
-
-fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            continue;
-        }
-        match entry.file_name().to_str().and_then(|name| name.strip_prefix("cell-")) {
-            Some(rest) => {
-                let launcher = rest.split('-').next().unwrap_or_default();
-                if !Path::new("/proc").join(launcher).exists() && entry.path().exists() {
-                    found.push(entry.path());
-                }
-            }
-            None if depth > 0 => look(&entry.path(), depth - 1, found),
-            None => {}
-        }
-    }
 }

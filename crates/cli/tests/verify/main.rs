@@ -1,7 +1,6 @@
 //! `hotcell verify` through the real binary, on real sources with real test runners.
 //!
 //! The harness is that of the cells: after every run it looks for processes, groups, mounts and files left behind.
-//! A test that is ignored as a bug is right, and the product is not yet.
 
 #![allow(unreachable_pub, reason = "what is public is so to the modules beside it, and there is nobody else")]
 

@@ -43,35 +43,44 @@ impl Keep {
 }
 
 /// The caller's end, written to without ever waiting for it. O_NONBLOCK would be a change of the open file, which we
-/// share with our parent.
+/// share with our parent: so the file is opened again, for us alone, where that can be.
 enum Sink {
-    /// Our own open file of a terminal, non-blocking; or one that does not block (a regular file).
+    /// Our own open file of a terminal; or one that does not block (a regular file).
     File(OwnedFd),
     Socket(OwnedFd),
-    /// Through a pipe of ours: splice takes "do not wait" with each call. `held` bytes are in it.
     Pipe {
         to: OwnedFd,
-        from: OwnedFd,
-        by: OwnedFd,
-        held: usize,
+        /// For a pipe of somebody else's, which can't be opened again.
+        relay: Option<Relay>,
     },
+}
+
+/// A pipe of ours before the caller's: splice takes "do not wait" with each call.
+struct Relay {
+    from: OwnedFd,
+    by: OwnedFd,
+    /// Bytes that are in it.
+    held: usize,
 }
 
 impl Sink {
     fn open(fd: BorrowedFd<'_>) -> io::Result<Sink> {
+        let own = || {
+            let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+            let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            rustix::fs::open(path, flags, Mode::empty())
+        };
         match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
             FileType::Socket => Ok(Sink::Socket(fd.try_clone_to_owned()?)),
-            FileType::Fifo => {
-                let (from, by) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-                Ok(Sink::Pipe { to: fd.try_clone_to_owned()?, from, by, held: 0 })
-            }
-            FileType::CharacterDevice => {
-                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-                // A terminal that is somebody else's can't be opened again: then it is written to as it is.
-                let own = rustix::fs::open(path, flags, Mode::empty());
-                Ok(Sink::File(own.or_else(|_| rustix::io::fcntl_dupfd_cloexec(fd, 3))?))
-            }
+            FileType::Fifo => match own() {
+                Ok(to) => Ok(Sink::Pipe { to, relay: None }),
+                Err(_) => {
+                    let (from, by) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+                    Ok(Sink::Pipe { to: fd.try_clone_to_owned()?, relay: Some(Relay { from, by, held: 0 }) })
+                }
+            },
+            // A terminal that is somebody else's can't be opened again: then it is written to as it is.
+            FileType::CharacterDevice => Ok(Sink::File(own().or_else(|_| rustix::io::fcntl_dupfd_cloexec(fd, 3))?)),
             _ => Ok(Sink::File(fd.try_clone_to_owned()?)),
         }
     }
@@ -79,40 +88,52 @@ impl Sink {
     /// Takes some of the bytes; they may be on their way still, see `is_empty`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Sink::File(fd) => Ok(rustix::io::write(fd, bytes)?),
+            Sink::File(fd) | Sink::Pipe { to: fd, relay: None } => Ok(rustix::io::write(fd, bytes)?),
             Sink::Socket(fd) => socket::send_now(fd.as_fd(), bytes),
-            Sink::Pipe { to, from, by, held } => {
-                let mut taken = 0;
-                if *held == 0 && !bytes.is_empty() {
-                    // A splice takes a whole slot of the caller's pipe, of which there are 16, for however little: a caller
-                    // who reads later would get no more than 16 lines. A write fills the last one up first.
-                    let plain = [io::IoSlice::new(bytes)];
-                    match rustix::io::pwritev2(&*to, &plain, u64::MAX, rustix::io::ReadWriteFlags::NOWAIT) {
-                        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
-                        done => return Ok(done?),
-                    }
-                    taken = rustix::io::write(&*by, bytes)?;
-                    *held = taken;
-                }
-                match rustix::pipe::splice(&*from, None, &*to, None, *held, SpliceFlags::NONBLOCK) {
-                    Ok(n) => *held -= n,
-                    Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                    Err(e) => return Err(e.into()),
-                }
-                Ok(taken)
-            }
+            Sink::Pipe { to, relay: Some(relay) } => relay.write(to.as_fd(), bytes),
         }
     }
 
     fn is_empty(&self) -> bool {
-        !matches!(self, Sink::Pipe { held: 1.., .. })
+        !matches!(self, Sink::Pipe { relay: Some(Relay { held: 1.., .. }), .. })
+    }
+
+    /// A pipe that has everything it was given.
+    fn idle_pipe(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Sink::Pipe { to, .. } if self.is_empty() => Some(to.as_fd()),
+            _ => None,
+        }
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
         match self {
-            Sink::File(fd) | Sink::Socket(fd) => fd.as_fd(),
-            Sink::Pipe { to, .. } => to.as_fd(),
+            Sink::File(fd) | Sink::Socket(fd) | Sink::Pipe { to: fd, .. } => fd.as_fd(),
         }
+    }
+}
+
+impl Relay {
+    fn write(&mut self, to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+        let mut taken = 0;
+        if self.held == 0 && !bytes.is_empty() {
+            // A splice takes a whole slot of the caller's pipe, of which there are 16, for however little: a caller who
+            // reads later would get no more than 16 lines. A write fills the last one up first, and can be told not to
+            // wait since Linux 6.4.
+            let plain = [io::IoSlice::new(bytes)];
+            match rustix::io::pwritev2(to, &plain, u64::MAX, rustix::io::ReadWriteFlags::NOWAIT) {
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {}
+                done => return Ok(done?),
+            }
+            taken = rustix::io::write(&self.by, bytes)?;
+            self.held = taken;
+        }
+        match rustix::pipe::splice(&self.from, None, to, None, self.held, SpliceFlags::NONBLOCK) {
+            Ok(n) => self.held -= n,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        Ok(taken)
     }
 }
 
@@ -203,8 +224,8 @@ impl Stream {
     /// From the program's pipe to the caller's, where nothing is to be kept: no byte is copied. False: not possible here.
     fn pass_directly(&mut self) -> bool {
         let room = self.limit.saturating_sub(self.total).min(DIRECT as u64) as usize;
-        let (Some(pipe), Some(Sink::Pipe { to, held: 0, .. })) = (&self.pipe, &self.sink) else { return false };
-        // Only much at a time is worth it: see `Sink::write`.
+        let (Some(pipe), Some(to)) = (&self.pipe, self.sink.as_ref().and_then(Sink::idle_pipe)) else { return false };
+        // Only much at a time is worth a slot: see `Relay`.
         let waiting = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
         if !self.keep.is_nothing() || !self.pending.is_empty() || room == 0 || waiting < CHUNK as u64 / 2 {
             return false;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::Format::{CargoText, GoJson, JunitXml, NodeTap, Unittest};
+use super::Format::{CargoText, GoJson, Junit4, JunitXml, NodeTap, Unittest};
 use super::{Format, MAX_NAME_CHARS, MAX_NAMES, MAX_TEXT, TestResults, parse};
 
 mod expected;

@@ -1,3 +1,5 @@
+//! What the real tools said of each fixture.
+
 use super::*;
 
 #[test]

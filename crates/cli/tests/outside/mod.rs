@@ -1,0 +1,81 @@
+//! What can be seen from outside: processes, groups and mounts that a run has left; shared by all tests.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Far more than anything here takes: a test that gets there has found a hang.
+pub const DEADLINE: Duration = Duration::from_secs(240);
+
+/// Processes whose environment carries the mark, dead ones left out.
+pub fn marked(mark: &str) -> Vec<i32> {
+    let Ok(all) = std::fs::read_dir("/proc") else {
+        return vec![];
+    };
+    all.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| *pid != std::process::id() as i32)
+        .filter(|pid| {
+            let env = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            env.windows(mark.len()).any(|window| window == mark.as_bytes())
+        })
+        .collect()
+}
+
+/// Directories of cells whose launcher is no more.
+pub fn orphaned_groups() -> Vec<PathBuf> {
+    let mut found = vec![];
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
+    for line in mounts.lines().filter(|l| l.contains(" - cgroup")) {
+        let point = line.split(' ').nth(4).expect("mountinfo has fields");
+        look(Path::new(point), 6, &mut found);
+    }
+    found
+}
+
+fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    for entry in entries.flatten().filter(|e| e.file_type().is_ok_and(|t| t.is_dir())) {
+        let name = entry.file_name();
+        match name.to_str().and_then(|n| n.strip_prefix("cell-")) {
+            Some(rest) => {
+                let launcher = rest.split('-').next().unwrap_or_default();
+                if !Path::new("/proc").join(launcher).exists() && entry.path().exists() {
+                    found.push(entry.path());
+                }
+            }
+            None if depth > 0 => look(&entry.path(), depth - 1, found),
+            None => {}
+        }
+    }
+}
+
+pub fn host_mounts() -> String {
+    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
+}
+
+/// No process, no group, no mount. What is going away is given the moment it needs.
+#[track_caller]
+pub fn nothing_left(mark: &str, mounts: &str) {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let (processes, groups) = (marked(mark), orphaned_groups());
+        if processes.is_empty() && groups.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < until, "left behind: processes {processes:?}, groups {groups:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(host_mounts(), mounts, "the host's mounts changed");
+}
+
+/// Waits for something that comes by itself; panics when it does not.
+#[track_caller]
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = Instant::now() + DEADLINE;
+    while !done() {
+        assert!(Instant::now() < until, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
