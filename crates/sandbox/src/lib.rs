@@ -38,6 +38,7 @@ mod signals;
 mod spec;
 mod supervise;
 mod sys;
+mod tasks;
 mod wire;
 mod witness;
 

@@ -135,6 +135,10 @@ pub(crate) enum FromLauncher {
     Gone(Counters),
 }
 
+/// What the supervisor says to init, a byte each: SIGTERM for all; whether there are too many tasks.
+pub(crate) const TERMINATE: u8 = b't';
+pub(crate) const COUNT: u8 = b'c';
+
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromCell {
     /// exec comes next. Fds: scratch, root, proc, the listener of the seccomp filter.
@@ -146,6 +150,10 @@ pub(crate) enum FromCell {
         errno: i32,
     },
     Failed(Failure),
+    /// The program stands above its limit of tasks.
+    TooMany {
+        tasks: u64,
+    },
     Ended {
         status: i32,
         usage: Rusage,

@@ -7,19 +7,21 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::{Run, Step, payload};
+use super::{Run, Step, crowd, payload};
+use crate::spec::Limits;
 use crate::sys::process;
-use crate::wire::{self, Failure, FromCell, Plan, Rusage};
+use crate::wire::{self, COUNT, Failure, FromCell, Plan, Rusage};
 
 pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
     // The program's streams are the program's alone: their ends must be seen when it closes them.
-    let Run { supervisor, launcher, stdio, view, .. } = run;
+    let Run { supervisor, launcher, stdio, view, count_clones, .. } = run;
     drop((stdio, view));
+    let crowd = count_clones.then_some(&plan.limits);
     match started {
         Err(failure) => Err((failure, supervisor)),
         Ok((main, signals)) => {
-            watch(main, &signals, &supervisor, &launcher);
+            watch(main, &signals, &supervisor, &launcher, crowd);
             Ok(())
         }
     }
@@ -33,10 +35,20 @@ fn start(run: &Run, plan: &Plan) -> Result<(process::Pid, OwnedFd), Failure> {
         }
         process::exit_now(127)
     });
-    Ok((main.step("fork the program", "")?, signals))
+    let main = main.step("fork the program", "")?;
+    if run.count_clones {
+        process::limit(libc::RLIMIT_NPROC, crowd::line(&plan.limits)).step("set a limit", "NPROC")?;
+    }
+    Ok((main, signals))
 }
 
-fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: &OwnedFd) {
+/// `crowded`: the limits, where nobody else sees when there are too many tasks.
+fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: &OwnedFd, crowded: Option<&Limits>) {
+    let tell_too_many = || {
+        if let Some(tasks) = crowded.and_then(crowd::too_many) {
+            let _ = wire::send(supervisor, &FromCell::TooMany { tasks }, &[]);
+        }
+    };
     let mut usage = Rusage::default();
     loop {
         let mut fds = [
@@ -57,6 +69,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
         if order {
             let mut byte = [0u8; 16];
             match rustix::net::recv(supervisor.as_fd(), &mut byte, rustix::net::RecvFlags::DONTWAIT) {
+                Ok((1.., _)) if byte[0] == COUNT => tell_too_many(),
                 Ok((1.., _)) => {
                     process::signal_everyone_else(libc::SIGTERM);
                     // One that stopped itself could not hear it otherwise.
@@ -69,6 +82,10 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
         }
         if signal {
             while process::read_signal(signals.as_fd()).is_some() {}
+            // As long as it is not reaped, the main process counts.
+            if crowded.is_some() && process::is_dead(main) {
+                tell_too_many();
+            }
             while let Some(dead) = process::reap() {
                 add(&mut usage, &dead.usage);
                 if dead.pid == main {

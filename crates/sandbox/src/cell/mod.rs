@@ -8,6 +8,7 @@
 //! Each step either happens or ends the cell with (step, errno), from which the supervisor makes the sentence.
 
 mod aside;
+mod crowd;
 mod init;
 mod landlock;
 mod payload;

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::AsFd;
 
-use super::{Run, Step};
+use super::{Run, Step, crowd};
 use crate::filter::Needs;
 use crate::spec::Limits;
 use crate::sys::process::{self, CArray};
@@ -100,7 +100,7 @@ fn limits(limits: &Limits, without_cgroup: bool) -> Result<(), Failure> {
         set("CPU", libc::RLIMIT_CPU, cpu.as_secs() + 2)?;
     }
     if without_cgroup {
-        set("NPROC", libc::RLIMIT_NPROC, limits.processes + 1)?;
+        set("NPROC", libc::RLIMIT_NPROC, crowd::line(limits))?;
         // Address space is not memory: runtimes reserve gigabytes that they never touch. Sampling is what holds
         // the line; this only bounds what fits between two samples.
         set("AS", libc::RLIMIT_AS, limits.memory.saturating_mul(4).saturating_add(8 << 30))?;

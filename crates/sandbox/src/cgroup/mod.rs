@@ -129,7 +129,7 @@ impl Base {
                             "memory",
                             "RLIMIT_AS and a sample of resident memory every 10 to 100 ms instead of a cgroup",
                         ),
-                        weaker("processes", "RLIMIT_NPROC and counted clones instead of a cgroup"),
+                        weaker("processes", "RLIMIT_NPROC, counted threads and samples instead of a cgroup"),
                         weaker("cpu", "cpu time is sampled and `cpus` is not enforced"),
                     ],
                 )

@@ -8,7 +8,7 @@ use crate::Network;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Needs {
     pub(crate) network: Network,
-    /// No cgroup counts processes here: tell us of each new one.
+    /// No cgroup counts processes here: tell us of each new thread.
     pub(crate) count_clones: bool,
     /// The fd number through which the listener itself is handed over, beyond the program's own RLIMIT_NOFILE,
     /// so that the program can never have an fd there.
@@ -57,13 +57,12 @@ pub(crate) fn rules(needs: Needs) -> Vec<Option<Rule>> {
         // A memory file that is not mapped is in no process's account, and here there is no other.
         put(libc::SYS_memfd_create, Rule::plain(Action::Errno(libc::ENOSYS as u16)));
     }
-    let new_process = if needs.count_clones { Action::Notify } else { Action::Allow };
-    put(libc::SYS_fork, Rule::plain(new_process));
-    put(libc::SYS_vfork, Rule::plain(new_process));
-    put(
-        libc::SYS_clone,
-        Rule { tests: vec![(0, Test::AnyBit(CLONE_NAMESPACES), Action::Notify)], otherwise: new_process },
-    );
+    // Threads can be told of: every library makes them with all signals blocked. A fork that waits for us could be
+    // interrupted; see `cell/crowd`.
+    let told = if needs.count_clones { CLONE_NAMESPACES | libc::CLONE_VM as u32 } else { CLONE_NAMESPACES };
+    put(libc::SYS_fork, Rule::plain(Action::Allow));
+    put(libc::SYS_vfork, Rule::plain(Action::Allow));
+    put(libc::SYS_clone, notify_if(0, Test::AnyBit(told)));
 
     // The kernel compares the low 32 bits of an ioctl number only.
     let ioctl = [libc::TIOCSTI as u32, libc::TIOCLINUX as u32, libc::TIOCSETD as u32];

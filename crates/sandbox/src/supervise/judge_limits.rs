@@ -126,6 +126,8 @@ impl Samples {
         let room = limits.memory.saturating_sub(memory).min(limits.scratch.saturating_sub(in_scratch).max(1 << 20));
         let until_full = Duration::from_millis(room / BYTES_PER_MS);
         let (closest, farthest) = if meters.has_group() { (CLOSEST, FARTHEST) } else { WITHOUT_GROUP };
+        // Half of the tasks that it may have: what is too much may come and go quickly.
+        let farthest = if self.tasks * 2 > limits.processes { closest } else { farthest };
         self.next = Some(now + until_full.min(until_cpu).clamp(closest, farthest));
         breaches
     }
@@ -162,7 +164,12 @@ impl Samples {
         self.tasks_peak = self.tasks_peak.max(tasks);
     }
 
-    /// A task is about to be made. Says how many there are when there is no room for it.
+    /// Whether the last census, which may count what was replaced meanwhile twice, is above the limit.
+    pub(super) fn seem_too_many(&self, limit: u64) -> bool {
+        self.counts_tasks && self.tasks > limit
+    }
+
+    /// A thread is about to be made. Says how many there are when there is no room for it.
     pub(super) fn new_task(&mut self, meters: &Meters, limit: u64) -> Option<u64> {
         if self.tasks + self.tasks_since + self.tasks_missed >= limit {
             self.counted(meters.census().tasks);

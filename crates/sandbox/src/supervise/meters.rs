@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use crate::cgroup::Meter;
+use crate::tasks;
 
 /// What can be read of a cell while it runs.
 pub(super) struct Meters {
@@ -93,20 +94,16 @@ impl Meters {
 
     pub(super) fn census(&self) -> Census {
         let mut sum = Census::default();
-        self.each_process(|proc, pid| {
-            let mut buf = [0u8; 2048];
-            let Some(stat) = small(proc, &format!("{pid}/stat"), &mut buf) else { return };
-            // The name, in parentheses, may hold anything: what follows the last one is numbers.
-            let Some((_, fields)) = stat.rsplit_once(") ") else { return };
-            let fields: Vec<u64> = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
-            let ticks = |n: usize| Duration::from_millis(fields.get(n - 3).copied().unwrap_or(0) * 10);
+        let Some(proc) = &self.proc else { return sum };
+        tasks::each(proc.as_fd(), |pid, fields| {
+            let ticks = |n: usize| Duration::from_millis(tasks::field(fields, n) * 10);
             sum.cpu += ticks(14) + ticks(15) + ticks(16) + ticks(17);
             if pid == 1 {
                 return;
             }
             sum.each_cpu.push((pid, ticks(14) + ticks(15)));
-            sum.tasks += fields.get(17).copied().unwrap_or(0);
-            let status = living(proc, pid, "status", &mut buf);
+            sum.tasks += tasks::threads(fields);
+            let status = living(proc.as_fd(), pid, "status");
             sum.memory.anonymous += kilobytes(&status, "RssAnon:");
             sum.memory.shared += kilobytes(&status, "RssShmem:");
         });
@@ -116,33 +113,20 @@ impl Meters {
     /// The same memory, each page counted once: exact, and slower to get.
     pub(super) fn memory_exact(&self) -> Memory {
         let mut sum = Memory::default();
-        self.each_process(|proc, pid| {
-            let mut buf = [0u8; 2048];
-            let rollup = living(proc, pid, "smaps_rollup", &mut buf);
+        let Some(proc) = &self.proc else { return sum };
+        tasks::each(proc.as_fd(), |pid, _| {
+            let rollup = living(proc.as_fd(), pid, "smaps_rollup");
             sum.anonymous += kilobytes(&rollup, "Pss_Anon:");
             sum.shared += kilobytes(&rollup, "Pss_Shmem:");
         });
         sum
     }
-
-    fn each_process(&self, mut look: impl FnMut(BorrowedFd<'_>, u32)) {
-        let Some(proc) = &self.proc else { return };
-        // Read anew each time: an iterator of its own does not move the shared position of the fd.
-        let Ok(dir) = rustix::fs::Dir::read_from(proc) else {
-            return;
-        };
-        for entry in dir.flatten() {
-            if let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
-                look(proc.as_fd(), pid);
-            }
-        }
-    }
 }
 
 /// A file of a process, or of a thread of it when the first one has ended: then the process's own says nothing of its
 /// memory, which is all there still.
-fn living(proc: BorrowedFd<'_>, pid: u32, name: &str, buf: &mut [u8]) -> String {
-    let own = small(proc, &format!("{pid}/{name}"), buf).unwrap_or_default();
+fn living(proc: BorrowedFd<'_>, pid: u32, name: &str) -> String {
+    let own = tasks::read(proc, &format!("{pid}/{name}")).unwrap_or_default();
     if own.contains("RssAnon:") || own.contains("Pss_Anon:") {
         return own;
     }
@@ -152,7 +136,7 @@ fn living(proc: BorrowedFd<'_>, pid: u32, name: &str, buf: &mut [u8]) -> String 
     dir.flatten()
         .filter_map(|entry| entry.file_name().to_str().ok()?.parse::<u32>().ok())
         .filter(|tid| *tid != pid)
-        .filter_map(|tid| small(proc, &format!("{pid}/task/{tid}/{name}"), buf))
+        .filter_map(|tid| tasks::read(proc, &format!("{pid}/task/{tid}/{name}")))
         .find(|text| text.contains("RssAnon:") || text.contains("Pss_Anon:"))
         .unwrap_or(own)
 }
@@ -161,11 +145,4 @@ fn living(proc: BorrowedFd<'_>, pid: u32, name: &str, buf: &mut [u8]) -> String 
 fn kilobytes(text: &str, key: &str) -> u64 {
     let line = text.lines().find_map(|l| l.strip_prefix(key)?.trim().strip_suffix(" kB"));
     line.and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) * 1024
-}
-
-/// Lossy: a process can give itself any bytes for a name, and must not get out of the count by that.
-fn small(proc: BorrowedFd<'_>, name: &str, buf: &mut [u8]) -> Option<String> {
-    let fd = rustix::fs::openat(proc, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let n = rustix::io::read(&fd, &mut *buf).ok()?;
-    Some(String::from_utf8_lossy(&buf[..n]).into_owned())
 }

@@ -306,6 +306,11 @@ impl State<'_> {
             }
             FromCell::NotExecuted { errno } => self.end = Some(End::NotExecuted { errno }),
             FromCell::Failed(failure) => self.failure = Some(failure),
+            FromCell::TooMany { tasks } => {
+                let limit = Some(self.spec.limits.processes);
+                let detail = Detail { limit, observed: Some(tasks), ..Detail::default() };
+                self.record_once(Kind::Processes, detail, "the kernel refuses another process");
+            }
             FromCell::Ended { status, usage, .. } => {
                 self.ended = Some(Instant::now());
                 self.rusage = usage;
@@ -410,6 +415,11 @@ impl State<'_> {
 
     fn sample(&mut self, now: Instant) {
         let breaches = self.samples.take(now, &self.meters, self.scratch.as_ref(), &self.spec.limits);
+        if self.samples.seem_too_many(self.spec.limits.processes)
+            && let Some(cell) = &self.cell
+        {
+            let _ = socket::send(cell.as_fd(), &[wire::COUNT], &[]);
+        }
         for (kind, detail, evidence) in breaches {
             let kill = match kind {
                 Kind::Timeout => Some(Kill::CpuTime),
@@ -431,7 +441,7 @@ impl State<'_> {
     fn terminate(&mut self) {
         self.kill_at = Some(Instant::now() + self.spec.limits.grace);
         if let Some(cell) = &self.cell {
-            let _ = socket::send(cell.as_fd(), b"t", &[]);
+            let _ = socket::send(cell.as_fd(), &[wire::TERMINATE], &[]);
         }
     }
 

@@ -16,8 +16,10 @@ impl State<'_> {
             return;
         };
         if !flags.contains(PollFlags::IN) {
-            // Hung up: nobody with that filter is left.
-            self.listener = None;
+            // Hung up: nobody with that filter is left. An error by itself is a lock that a signal kept from being taken.
+            if flags.contains(PollFlags::HUP) {
+                self.listener = None;
+            }
             return;
         }
         let Ok(Some(call)) = seccomp::receive(listener.as_fd()) else {
@@ -69,14 +71,14 @@ impl State<'_> {
         self.retry_at = (!self.pending.is_empty()).then(|| Instant::now() + RETRY);
     }
 
-    /// Counts a new task where no group does. RLIMIT_NPROC holds the line; this is for the record.
+    /// Counts a new thread where no group does. RLIMIT_NPROC holds the line; this is for the record.
     fn count_task(&mut self, pid: i32) -> Answer {
         let limit = self.spec.limits.processes;
         let Some(refused_at) = self.samples.new_task(&self.meters, limit) else {
             return Answer::Continue;
         };
         let detail = Detail { limit: Some(limit), observed: Some(refused_at), pid: Some(pid), ..Detail::default() };
-        self.record_once(Kind::Processes, detail, "counted clones");
+        self.record_once(Kind::Processes, detail, "counted threads");
         Answer::Errno(libc::EAGAIN)
     }
 }

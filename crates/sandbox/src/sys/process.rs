@@ -404,6 +404,16 @@ pub(crate) fn reap() -> Option<Dead> {
     }
 }
 
+/// Whether a child has ended; it stays to be reaped.
+pub(crate) fn is_dead(child: Pid) -> bool {
+    // SAFETY: an all-zero siginfo is valid, the kernel fills it; its pid stays 0 when there is nothing to tell.
+    unsafe {
+        let mut info: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child as libc::id_t, &mut info, flags) == 0 && info.si_pid() == child
+    }
+}
+
 /// Waits for one child of this process and forgets it.
 pub(crate) fn wait_for(pid: Pid) {
     // SAFETY: a null status is allowed. ECHILD means that it is gone already.

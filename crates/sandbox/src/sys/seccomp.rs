@@ -83,17 +83,26 @@ pub(crate) fn answer(listener: BorrowedFd<'_>, id: u64, answer: Answer) -> io::R
         Answer::Value(val) => libc::seccomp_notif_resp { id, val, error: 0, flags: 0 },
         Answer::Errno(e) => libc::seccomp_notif_resp { id, val: 0, error: -e, flags: 0 },
     };
-    // SAFETY: the kernel reads the live struct.
-    match check(unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_SEND, &mut resp) }.into()) {
-        Err(e) if e.raw_os_error() != Some(libc::ENOENT) => Err(e),
-        _ => Ok(()),
+    loop {
+        // SAFETY: the kernel reads the live struct.
+        match check(unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_SEND, &mut resp) }.into()) {
+            // A signal of ours while the kernel waited for its lock: an answer that is lost hangs the caller.
+            Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
+            Err(e) if e.raw_os_error() != Some(libc::ENOENT) => return Err(e),
+            _ => return Ok(()),
+        }
     }
 }
 
 /// Whether the thread that asked is still there, waiting: what was read by its pid before was its own.
 pub(crate) fn still_waiting(listener: BorrowedFd<'_>, mut id: u64) -> bool {
-    // SAFETY: the kernel reads one u64.
-    unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ID_VALID, &mut id) == 0 }
+    loop {
+        // SAFETY: the kernel reads one u64.
+        match check(unsafe { libc::ioctl(listener.as_raw_fd(), IOCTL_ID_VALID, &mut id) }.into()) {
+            Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
+            valid => return valid.is_ok(),
+        }
+    }
 }
 
 /// Reads memory of another process; fewer bytes than asked for where its mapping ends.

@@ -43,7 +43,7 @@ pub(crate) enum Seen {
     Blind(Answer),
     /// Begun for the program, and not finished yet.
     Pending(Pending),
-    /// A new process or thread, in a cell where nobody else counts them.
+    /// A new thread, in a cell where nobody else counts them.
     NewTask,
     Attempt {
         kind: Kind,
@@ -69,7 +69,7 @@ impl Witness {
             libc::SYS_clone if call.args[0] as u32 & filter::CLONE_NAMESPACES != 0 => {
                 attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("flags {:#x}", call.args[0])))
             }
-            libc::SYS_clone | libc::SYS_fork | libc::SYS_vfork => Seen::NewTask,
+            libc::SYS_clone => Seen::NewTask,
             libc::SYS_ioctl => {
                 attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("request {:#x}", call.args[1])))
             }
