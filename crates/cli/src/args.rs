@@ -127,12 +127,8 @@ pub(crate) struct VerifyArgs {
 pub(crate) struct PolicyArgs {
     #[command(subcommand)]
     pub(crate) verb: PolicyVerb,
-    /// Where the operator's policies are [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
-    #[arg(long, value_name = "DIR", global = true)]
-    pub(crate) state_dir: Option<PathBuf>,
-    /// How to show the result
-    #[arg(long, value_enum, default_value = "text", global = true)]
-    pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
 }
 
 #[derive(Subcommand)]
@@ -191,10 +187,10 @@ pub(crate) struct StatsArgs {
 #[derive(Args)]
 pub(crate) struct StateArgs {
     /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     pub(crate) state_dir: Option<PathBuf>,
     /// How to show the result
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", global = true)]
     pub(crate) output: Output,
 }
 

@@ -34,14 +34,14 @@ pub(crate) fn policies(flag: Option<&Path>) -> Policies {
 }
 
 pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
-    let policies = policies(args.state_dir.as_deref());
+    let policies = policies(args.state.state_dir.as_deref());
     let read = |file: &Path| std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()));
     let mut out = std::io::stdout().lock();
     match &args.verb {
-        PolicyVerb::List => list(&mut out, &policies.list()?, args.output)?,
+        PolicyVerb::List => list(&mut out, &policies.list()?, args.state.output)?,
         PolicyVerb::Show { name } => {
             let known = policies.get(name)?;
-            match args.output {
+            match args.state.output {
                 Output::Text => write!(out, "{}", known.text)?,
                 Output::Json => writeln!(out, "{}", serde_json::to_string_pretty(&known.policy)?)?,
             }
@@ -53,13 +53,13 @@ pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
         PolicyVerb::Define { file } => {
             let text = read(file)?;
             parse_policy(&text)?;
-            let mut state = state::open(args.state_dir.as_deref())?;
+            let mut state = state::open(args.state.state_dir.as_deref())?;
             let policy = policies.define(&text)?;
             state.note("policy_event.DEFINED", json!({ "policy": policy, "by": state::user() }))?;
             writeln!(out, "{} is defined", policy.policy_id)?;
         }
         PolicyVerb::Delete { name } => {
-            let mut state = state::open(args.state_dir.as_deref())?;
+            let mut state = state::open(args.state.state_dir.as_deref())?;
             let policy = policies.delete(name)?;
             state.note("policy_event.DELETED", json!({ "policy": policy, "by": state::user() }))?;
             writeln!(out, "{name} is gone")?;
@@ -75,7 +75,7 @@ fn list(out: &mut impl Write, known: &[Known], how: Output) -> anyhow::Result<()
         return Ok(());
     }
     let colour = std::io::stdout().is_terminal();
-    let head = row("policy", "isolation", "net", "wall", "cpu", "memory", "procs", "languages and more");
+    let head = row(["policy", "isolation", "net", "wall", "cpu", "memory", "procs", "languages and more"]);
     writeln!(out, "{}", painted(&head, Style::new().bold(), colour))?;
     for Known { policy, .. } in known {
         let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
@@ -83,7 +83,7 @@ fn list(out: &mut impl Write, known: &[Known], how: Output) -> anyhow::Result<()
         writeln!(
             out,
             "{}",
-            row(
+            row([
                 &policy.policy_id,
                 &word(serde_json::to_value(policy.isolation_level)?),
                 &word(serde_json::to_value(policy.network_policy)?),
@@ -92,14 +92,13 @@ fn list(out: &mut impl Write, known: &[Known], how: Output) -> anyhow::Result<()
                 &show_size(policy.max_memory_mb << 20),
                 &policy.max_processes.to_string(),
                 &more(policy),
-            )
+            ])
         )?;
     }
     Ok(())
 }
 
-#[allow(clippy::too_many_arguments)]
-fn row(id: &str, level: &str, net: &str, wall: &str, cpu: &str, memory: &str, procs: &str, more: &str) -> String {
+fn row([id, level, net, wall, cpu, memory, procs, more]: [&str; 8]) -> String {
     format!("{id:<14} {level:<10} {net:<10} {wall:>6} {cpu:>6} {memory:>9} {procs:>5}  {more}")
 }
 

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use hotcell_contract::{Mode, NetworkPolicy, OnViolation, Outcome};
+use hotcell_contract::{NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
     AskedLimits, Call, Capsule, Catalogue, Language, Launcher, PolicyError, Program, Progress, Request, Signals,
-    Source, compile_limits, default_limits, execute, new_id, settle,
+    Source, execute, new_id, settle,
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
@@ -273,18 +273,13 @@ pub(crate) fn request(
     let millis = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
     let mut request = Request {
         request_id: Some(args.request_id.clone().unwrap_or_else(new_id)),
-        mode: Mode::Balanced,
-        program,
         input: args.input.clone(),
         env: args.env.iter().map(variable).collect::<anyhow::Result<_>>()?,
-        limits: default_limits(),
-        compile: compile_limits(),
         cache: compile.cache,
         collect: args.collect.clone(),
         capsule,
-        network: NetworkPolicy::None,
-        on_violation: OnViolation::Fail,
         require: args.require.clone(),
+        ..Request::of(program)
     };
     let asked = AskedLimits {
         wall_ms: millis(args.timeout),

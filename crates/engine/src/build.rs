@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use hotcell_contract::{FailureClass, Phase};
-use hotcell_languages::Preparation;
+use hotcell_languages::{Preparation, identity};
 use hotcell_sandbox::{End, Launcher, Report, Signals, Spec, Streams, Tree};
 use sha2::{Digest, Sha256};
 
@@ -45,7 +45,7 @@ pub(crate) fn build(
     let cache = request.cache.as_deref().and_then(Cache::open);
     prepare(launcher, cache.as_ref(), planned, call)?;
     let (Some(spec), Some(language)) = (planned.compile.take(), &planned.language) else { return Ok(Built::Nothing) };
-    let identity = language.identity();
+    let identity = identity(&language.tools);
     let key = || key(&identity, &spec);
     let before = cache.as_ref().and_then(|_| key().ok().flatten());
     let (product, phase) = match before.as_ref().zip(cache.as_ref()).and_then(|(key, cache)| cache.get(&key.name)) {
@@ -106,7 +106,7 @@ fn prepare(
     let made = match (planned.prepare.take(), &planned.language) {
         (Some((spec, preparation)), Some(language)) => {
             let tell = || call.tell(Progress::Preparing(&language.language));
-            prepared(launcher, cache, &spec, preparation, &language.identity(), call.cancel, &tell)?
+            prepared(launcher, cache, &spec, preparation, &identity(&language.tools), call.cancel, &tell)?
         }
         _ => None,
     };

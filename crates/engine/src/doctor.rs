@@ -4,7 +4,7 @@ use hotcell_contract::Status;
 use hotcell_sandbox::{Launcher, probe};
 
 use crate::execute::{Call, execute};
-use crate::request::{Program, Request, compile_limits, default_limits};
+use crate::request::{Program, Request};
 
 /// One line of the diagnosis.
 #[derive(Clone, Debug)]
@@ -56,21 +56,7 @@ fn languages() -> Check {
 }
 
 fn cell(launcher: &Launcher) -> Check {
-    let request = Request {
-        request_id: None,
-        mode: hotcell_contract::Mode::Balanced,
-        program: Program::Command(vec!["true".into()]),
-        input: None,
-        env: vec![],
-        limits: default_limits(),
-        compile: compile_limits(),
-        cache: None,
-        collect: vec![],
-        capsule: None,
-        network: hotcell_contract::NetworkPolicy::None,
-        on_violation: hotcell_contract::OnViolation::Fail,
-        require: vec![],
-    };
+    let request = Request::of(Program::Command(vec!["true".into()]));
     let (present, detail) = match execute(launcher, &request, Call { keep: 4096, ..Call::default() }) {
         Ok(outcome) if outcome.status == Status::Pass => {
             (true, format!("ran `true` in one, {} us from request to start", outcome.timings.exec))

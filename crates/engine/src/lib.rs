@@ -23,7 +23,7 @@ pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_o
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use plan::PlanError;
 pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, settle};
-pub use request::{Capsule, Program, Request, Source, compile_limits, default_limits, new_id};
+pub use request::{Capsule, Program, Request, Source, compile_limits, new_id};
 pub use state::{
     Audit, AuditError, Entry, Filter, Flaw, State, StateError, StoreError, Switch, Ticket, Verified, Who, now,
     parse_time,

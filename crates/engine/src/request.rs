@@ -30,6 +30,27 @@ pub struct Request {
     pub require: Vec<String>,
 }
 
+impl Request {
+    /// A program in a cell as it is by default, given nothing else.
+    pub fn of(program: Program) -> Request {
+        Request {
+            request_id: None,
+            mode: Mode::Balanced,
+            program,
+            input: None,
+            env: vec![],
+            limits: default_limits(),
+            compile: compile_limits(),
+            cache: None,
+            collect: vec![],
+            capsule: None,
+            network: NetworkPolicy::None,
+            on_violation: OnViolation::Fail,
+            require: vec![],
+        }
+    }
+}
+
 /// What a capsule is given besides its code: its configuration are the variables of the request.
 #[derive(Clone, Debug, Default)]
 pub struct Capsule {

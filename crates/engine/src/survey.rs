@@ -1,11 +1,10 @@
 //! Which languages this host can run, with their versions: asked of the tools themselves, in cells.
 
-use hotcell_contract::{Mode, NetworkPolicy, OnViolation};
 use hotcell_languages::{Catalogue, Host, Language, in_cell, tools};
 use hotcell_sandbox::{Launcher, Streams};
 
 use crate::plan::version_spec;
-use crate::request::{Program, Request, compile_limits, default_limits};
+use crate::request::{Program, Request};
 
 /// One language as it is here.
 #[derive(Clone, Debug)]
@@ -60,22 +59,7 @@ fn version(
     argv: Vec<std::ffi::OsString>,
     found: &[(String, hotcell_languages::Found)],
 ) -> Option<String> {
-    let request = Request {
-        request_id: None,
-        mode: Mode::Balanced,
-        program: Program::Command(argv),
-        input: None,
-        env: vec![],
-        limits: default_limits(),
-        compile: compile_limits(),
-        cache: None,
-        collect: vec![],
-        capsule: None,
-        network: NetworkPolicy::None,
-        on_violation: OnViolation::Fail,
-        require: vec![],
-    };
-    let spec = version_spec(&request, found).ok()?;
+    let spec = version_spec(&Request::of(Program::Command(argv)), found).ok()?;
     let report = launcher.run(&spec, Streams { keep: 4096, ..Streams::default() }).ok()?;
     let said = [report.stdout.head, report.stdout.tail, report.stderr.head, report.stderr.tail].concat();
     let text = String::from_utf8_lossy(&said);

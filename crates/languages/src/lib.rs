@@ -17,5 +17,5 @@ pub use catalogue::{Catalogue, CatalogueError, Check, Language, Prepare, Results
 pub use check::{PlannedCheck, ReadyCheck, checks};
 pub use find::{Found, Host, in_cell};
 pub use glob::matches;
-pub use plan::{PlanError, Planned, Preparation, Ready, Tools, plan, preparation, tools};
+pub use plan::{PlanError, Planned, Preparation, Ready, Tools, identity, plan, preparation, tools};
 pub use sources::{MAX_SOURCES, Sources};

@@ -60,11 +60,11 @@ impl Planned {
     pub fn toolchain(&self) -> String {
         self.tools.first().map(|(_, found)| found.binary.display().to_string()).unwrap_or_default()
     }
+}
 
-    /// Changes when any of the tools does.
-    pub fn identity(&self) -> String {
-        self.tools.iter().map(|(name, found)| format!("{name} {}\n", found.identity())).collect()
-    }
+/// Changes when any of the tools does.
+pub fn identity(tools: &Tools) -> String {
+    tools.iter().map(|(name, found)| format!("{name} {}\n", found.identity())).collect()
 }
 
 /// `memory` is the limit of the run, for runtimes that must be told.

@@ -21,6 +21,8 @@ const ORIGIN: &str = "0000000000000000000000000000000000000000000000000000000000
 const TAIL: usize = 9 + 64 + 2;
 /// A line longer than this is not ours.
 const MAX_LINE: usize = 1 << 20;
+/// Most are shorter than this.
+const USUAL_LINE: usize = 8 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
@@ -272,28 +274,27 @@ fn opened(line: &str) -> Option<(Entry, String)> {
     Some((serde_json::from_str(&body).ok()?, hash.to_owned()))
 }
 
-/// The last whole line of a file; an unfinished one is damage, and told as such by what is made of it.
+/// The last line of a file, without its end. One that has no end, or is no text, is an empty one: no entry either.
 fn last_line(path: &Path) -> io::Result<Option<String>> {
     let mut file = File::open(path)?;
+    let mut bytes = last_bytes(&mut file, USUAL_LINE)?;
+    if bytes.iter().filter(|byte| **byte == b'\n').count() < 2 {
+        bytes = last_bytes(&mut file, MAX_LINE)?;
+    }
+    let line = match bytes.strip_suffix(b"\n") {
+        _ if bytes.is_empty() => return Ok(None),
+        Some(lines) => lines.rsplit(|byte| *byte == b'\n').next().unwrap_or_default(),
+        None => b"",
+    };
+    Ok(Some(std::str::from_utf8(line).unwrap_or_default().to_owned()))
+}
+
+fn last_bytes(file: &mut File, most: usize) -> io::Result<Vec<u8>> {
     let len = file.metadata()?.len();
-    let from = len.saturating_sub(MAX_LINE as u64);
-    file.seek(SeekFrom::Start(len.saturating_sub(8192)))?;
+    file.seek(SeekFrom::Start(len.saturating_sub(most as u64)))?;
     let mut bytes = vec![];
     file.read_to_end(&mut bytes)?;
-    if bytes.iter().filter(|b| **b == b'\n').count() < 2 && from < len.saturating_sub(8192) {
-        file.seek(SeekFrom::Start(from))?;
-        bytes.clear();
-        file.read_to_end(&mut bytes)?;
-    }
-    // A line without an end, or one that is no text, is none of ours: an empty one is no entry either.
-    let text = std::str::from_utf8(
-        &bytes[bytes.iter().rev().skip(1).position(|b| *b == b'\n').map_or(0, |at| bytes.len() - 1 - at)..],
-    );
-    match (bytes.is_empty(), text.ok().and_then(|line| line.strip_suffix('\n'))) {
-        (true, _) => Ok(None),
-        (false, Some(line)) => Ok(Some(line.to_owned())),
-        (false, None) => Ok(Some(String::new())),
-    }
+    Ok(bytes)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

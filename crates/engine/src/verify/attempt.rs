@@ -119,9 +119,8 @@ fn prepare(
     let Some(preparation) = languages::preparation(language, tools).map_err(PlanError::from)? else { return Ok(None) };
     let spec = preparation_spec(request, &preparation, tools)?;
     let cache = request.cache.as_deref().and_then(Cache::open);
-    let identity: String = tools.iter().map(|(name, found)| format!("{name} {}\n", found.identity())).collect();
     let tell = || (asked.tell)(Told::Begins("preparing the toolchain"));
-    prepared(launcher, cache.as_ref(), &spec, preparation, &identity, asked.cancel, &tell)
+    prepared(launcher, cache.as_ref(), &spec, preparation, &languages::identity(tools), asked.cancel, &tell)
 }
 
 impl Attempt<'_> {
