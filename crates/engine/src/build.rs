@@ -137,6 +137,7 @@ pub(crate) fn prepared(
         let report = launcher.run(spec, Streams { cancel, ..Streams::default() })?;
         if report.end == End::Exited(0)
             && let Some(Ok(mut product)) = report.scratch.as_ref().map(product::take)
+            && !product.is_empty()
             && cache.put(&key, &mut product).is_ok()
         {
             made = cache.directory(&key);

@@ -11,4 +11,5 @@ mod find;
 mod gates;
 mod harness;
 mod own;
+mod prepare;
 mod sources;
