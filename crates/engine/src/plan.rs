@@ -26,8 +26,6 @@ pub enum PlanError {
     Language(#[from] languages::PlanError),
     #[error("a directory is needed to begin with `{}`: give it with --input", .0.display())]
     NoInput(PathBuf),
-    #[error("`{}` leads out of the directory of --input: give a name inside it", .0.display())]
-    Outside(PathBuf),
     #[error("`{}` is not in `{}`: name a file that is", entry.display(), dir.display())]
     NoEntry { entry: PathBuf, dir: PathBuf },
     #[error("`{}` is not a directory that can be read: {error}", path.display())]
@@ -190,11 +188,12 @@ fn sources(request: &Request, source: &Source, spec: &mut Spec) -> Result<Source
         (Source::InInput { entry }, Some(dir)) => {
             let host = readable_directory(dir)?;
             if let Some(entry) = entry {
+                let outside = || languages::PlanError::Outside { entry: entry.clone(), dir: dir.clone() };
                 if !entry.components().all(|part| matches!(part, std::path::Component::Normal(_))) {
-                    return Err(PlanError::Outside(entry.clone()));
+                    return Err(outside().into());
                 }
                 match host.join(entry).canonicalize() {
-                    Ok(real) if !real.starts_with(&host) => return Err(PlanError::Outside(entry.clone())),
+                    Ok(real) if !real.starts_with(&host) => return Err(outside().into()),
                     Ok(real) if real.is_file() => {}
                     _ => return Err(PlanError::NoEntry { entry: entry.clone(), dir: dir.clone() }),
                 }

@@ -73,7 +73,7 @@ pub enum Source {
 }
 
 /// The limits of `balanced`: 45 s, 2 processors, 1 GiB, 256 processes, 10 MiB of output, 512 MiB of scratch.
-pub fn default_limits() -> Limits {
+pub(crate) fn default_limits() -> Limits {
     Limits {
         wall_ms: 45_000,
         grace_ms: 500,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::catalogue::{Language, Step, Way};
 use crate::find::{Found, Host, find, in_cell};
-use crate::sources::{MAX_SOURCES, Sources};
+use crate::sources::{MAX_SOURCES, Sources, stays_inside};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
@@ -14,6 +14,8 @@ pub enum PlanError {
     Missing { language: String, tool: String, package: String },
     #[error("`{}` has no file with which a {language} program begins: name one with --entry, or make one of {entries}", dir.display())]
     NoEntry { dir: PathBuf, language: String, entries: String },
+    #[error("`{}` leads out of `{}`: name a file inside it", entry.display(), dir.display())]
+    Outside { entry: PathBuf, dir: PathBuf },
     #[error("`{}` has more than {MAX_SOURCES} source files", .0.display())]
     TooMany(PathBuf),
     #[error("the language file of {language} says `{word}`, which stands for nothing")]
@@ -143,9 +145,12 @@ pub(crate) fn entry_of(language: &Language, way: Option<&Way>, sources: &Sources
                 [one] => one.strip_prefix("/src").ok().map(Path::to_owned),
                 _ => None,
             };
-            let found = usual.map(PathBuf::from).or_else(only);
+            let marker = || way?.marker.as_ref().map(PathBuf::from);
+            let found = usual.map(PathBuf::from).or_else(only).or_else(marker);
+            if let Some(entry) = found.as_ref().filter(|entry| !stays_inside(host, entry)) {
+                return Err(PlanError::Outside { entry: entry.clone(), dir: host.clone() });
+            }
             found
-                .or_else(|| way?.marker.as_ref().map(PathBuf::from))
                 .or_else(|| {
                     // Where every source is compiled, none of them needs to be the first.
                     let whole = way

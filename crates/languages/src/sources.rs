@@ -64,8 +64,8 @@ impl Sources {
     }
 }
 
-/// A link to a file of the same directory: what leads out of it leads nowhere in a cell.
-fn stays_inside(root: &Path, path: &Path) -> bool {
+/// A file of the directory, or a link to one: what leads out of it leads nowhere in a cell.
+pub(crate) fn stays_inside(root: &Path, path: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(&root.join(path)).zip(real(root)).is_some_and(|(file, root)| file.starts_with(root) && file.is_file())
 }

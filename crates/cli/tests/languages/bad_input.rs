@@ -92,8 +92,35 @@ fn a_path_that_leads_out() {
     refused(&place, &["--input", "project", "secret.py"], &["secret.py", "--input"]);
     refused(&place, &["--input", "project", "project/../secret.py"], &["secret.py", "--input"]);
     symlink("../secret.py", place.path("work/project/link.py")).expect("ours");
-    refused(&place, &["project", "--entry", "link.py"], &["link.py"]);
+    refused(&place, &["project", "--entry", "link.py"], &["`link.py`", "leads out of", "project"]);
     refused(&place, &["--input", "project", "project/link.py"], &["link.py"]);
+}
+
+/// Where the entry is not named, what it is by default leads nowhere else.
+#[test]
+fn a_default_entry_that_leads_out() {
+    let place = Place::new();
+    place.write("work/secret.py", "print('secret')");
+    place.write("work/whole/go.mod", "module whole\n");
+    for (dir, entry, to) in [
+        ("relative", "main.py", "../secret.py".to_owned()),
+        ("absolute", "main.py", place.path("work/secret.py").display().to_string()),
+        ("host", "index.js", "/etc/passwd".to_owned()),
+        ("marked", "Cargo.toml", "../whole/go.mod".to_owned()),
+        ("above", "main.sh", "below/../../secret.py".to_owned()),
+    ] {
+        std::fs::create_dir_all(place.path(&format!("work/{dir}/below"))).expect("our own directory");
+        symlink(to, place.path(&format!("work/{dir}/{entry}"))).expect("ours");
+        refused(&place, &[dir], &[&format!("`{entry}`"), "leads out of", dir]);
+        refused(&place, &["--input", dir], &[&format!("`{entry}`"), "leads out of", dir]);
+    }
+    // One that stays inside is as good as a file.
+    place.write("work/inside/below/real.py", "print('inside')");
+    symlink("below/../below/real.py", place.path("work/inside/main.py")).expect("ours");
+    place.run(["inside"]).go().says("inside\n");
+    // A directory that is reached by a link is no less one.
+    symlink("inside", place.path("work/link")).expect("ours");
+    place.run(["link"]).go().says("inside\n");
 }
 
 #[test]
