@@ -136,28 +136,48 @@ pub(crate) enum PolicyVerb {
     /// All policies, in a table
     List,
     /// One policy, as it was written
-    Show { name: String },
+    Show {
+        /// Which
+        name: String,
+    },
     /// Whether a file is a policy, and what is wrong with it
-    Check { file: PathBuf },
+    Check {
+        /// A TOML file
+        file: PathBuf,
+    },
     /// Keep a policy of your own
-    Define { file: PathBuf },
+    Define {
+        /// A TOML file
+        file: PathBuf,
+    },
     /// Throw a policy of your own away
-    Delete { name: String },
+    Delete {
+        /// Which
+        name: String,
+    },
 }
 
 #[derive(Args)]
 pub(crate) struct RecordsArgs {
+    /// One record, with all that is known of it [default: a list]
+    #[arg(value_name = "RECORD", conflicts_with_all = ["tenant", "user", "run_id", "status", "language", "policy", "since", "until", "before", "limit"])]
+    pub(crate) record: Option<String>,
+    /// On behalf of this tenant
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
+    /// On behalf of this user
     #[arg(long, value_name = "ID")]
     pub(crate) user: Option<String>,
+    /// Of this run of the caller's
     #[arg(long, value_name = "ID")]
     pub(crate) run_id: Option<String>,
     /// pending, running, completed, failed, timeout, killed or denied
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
+    /// In this language
     #[arg(long, value_name = "NAME")]
     pub(crate) language: Option<String>,
+    /// Under this policy
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// Not older than this: 2026-11-15 or 2026-11-15T12:00:00Z
@@ -178,6 +198,7 @@ pub(crate) struct RecordsArgs {
 
 #[derive(Args)]
 pub(crate) struct StatsArgs {
+    /// Those of one tenant only
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
     #[command(flatten)]
@@ -204,6 +225,7 @@ pub(crate) struct AuditArgs {
 pub(crate) enum AuditVerb {
     /// The newest entries
     Tail {
+        /// So many
         #[arg(short, value_name = "N", default_value = "20")]
         number: usize,
         #[command(flatten)]
@@ -245,8 +267,10 @@ pub(crate) enum KillswitchVerb {
     },
     /// Let runs begin again
     Off {
+        /// Who says so [default: the user's name]
         #[arg(long, value_name = "NAME")]
         by: Option<String>,
+        /// The switch of one tenant
         #[arg(long, value_name = "ID")]
         tenant: Option<String>,
         #[command(flatten)]

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         hotcell_engine::raise_open_files();
     }
     let launcher = makes_cells.then(|| Launcher::start(1));
+    let verb = words.get(1).and_then(|verb| verb.to_str()).unwrap_or_default().to_owned();
     let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(e) => {
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
                 let _ = e.print();
                 return ExitCode::SUCCESS;
             }
-            show::error(&show::usage_error(&e));
+            show::error(&show::usage_error(&e, &verb));
             return exit::refused();
         }
     };

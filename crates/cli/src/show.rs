@@ -141,17 +141,30 @@ pub(crate) fn error(error: &anyhow::Error) {
     let _ = writeln!(std::io::stderr(), "hotcell: {mark}: {}", harmless(&format!("{error:#}")));
 }
 
-/// What clap says in a page, in a sentence.
-pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
-    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+/// What clap says in a page, in a sentence. `verb` is the first word.
+pub(crate) fn usage_error(error: &clap::Error, verb: &str) -> anyhow::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if let Some(below) = verbs_below(verb) {
+        match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+            (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
+                return anyhow::anyhow!("`{word}` is no verb of `hotcell {verb}`: use {below}");
+            }
+            (ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+                return anyhow::anyhow!("`hotcell {verb}` lacks its verb: use {below}");
+            }
+            _ => {}
+        }
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return anyhow::anyhow!(
             "no command was given: try `hotcell exec -- CMD`, `hotcell run FILE` or `hotcell --help`"
         );
     }
     let page = error.to_string();
     // Everybody's first try: `hotcell exec ls`.
-    if error.kind() == clap::error::ErrorKind::UnknownArgument
-        && let Some(clap::error::ContextValue::String(word)) = error.get(clap::error::ContextKind::InvalidArg)
+    if ["run", "exec"].contains(&verb)
+        && error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
         && !word.starts_with('-')
     {
         return anyhow::anyhow!(
@@ -171,6 +184,14 @@ pub(crate) fn usage_error(error: &clap::Error) -> anyhow::Error {
         .map(|tip| format!(" ({tip})"))
         .unwrap_or_default();
     anyhow::anyhow!("{first}{}{}{tip}: try --help", if missing.is_empty() { "" } else { " " }, missing.join(", "))
+}
+
+/// The verbs of a verb that has some: `on, off or status`.
+fn verbs_below(verb: &str) -> Option<String> {
+    let all = <crate::args::Cli as clap::CommandFactory>::command();
+    let mut names: Vec<&str> = all.find_subcommand(verb)?.get_subcommands().map(|below| below.get_name()).collect();
+    let last = names.pop()?;
+    Some(format!("{} or {last}", names.join(", ")))
 }
 
 pub(crate) fn schema() -> anyhow::Result<ExitCode> {

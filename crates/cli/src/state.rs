@@ -99,6 +99,9 @@ fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
 }
 
 pub(crate) fn records(args: &RecordsArgs) -> anyhow::Result<ExitCode> {
+    if let Some(id) = &args.record {
+        return one_record(id, &args.state);
+    }
     let status = match &args.status {
         None => None,
         Some(name) => Some(RecordStatus::named(name).with_context(|| {
@@ -134,6 +137,30 @@ pub(crate) fn records(args: &RecordsArgs) -> anyhow::Result<ExitCode> {
     writeln!(out, "{}", painted(&head, Style::new().bold(), colour))?;
     for record in &records {
         writeln!(out, "{}", row(record, colour))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn one_record(id: &str, args: &StateArgs) -> anyhow::Result<ExitCode> {
+    let found = match look(args.state_dir.as_deref())? {
+        Some(mut state) => state.record(id)?,
+        None => None,
+    };
+    let record = found.with_context(|| format!("there is no record `{id}`: see `hotcell records`"))?;
+    if args.output == Output::Json {
+        return print_json(&record);
+    }
+    let mut out = std::io::stdout().lock();
+    // By the names that they have in JSON.
+    if let serde_json::Value::Object(fields) = serde_json::to_value(&record)? {
+        for (name, value) in &fields {
+            let text = match value {
+                serde_json::Value::Null => "-".into(),
+                serde_json::Value::String(text) => harmless(text),
+                other => other.to_string(),
+            };
+            writeln!(out, "{name:<18} {text}")?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,3 +11,4 @@ mod limits;
 mod policies;
 mod quotas;
 mod records;
+mod usage;

@@ -430,3 +430,45 @@ fn names_that_are_no_ids() {
     }
     assert_eq!(place.records(&[]), Vec::<Value>::new());
 }
+
+#[test]
+fn one_record_in_full() {
+    let place = Place::new();
+    place.pass(&["--tenant", "t", "--user", "u", "--run-id", "r"]);
+    place.exec(&[], &["sh", "-c", "exit 3"]);
+    place.go(&["exec", "--policy", "strict", "--", "true"]).refused(&["strict"]);
+    for record in place.records(&[]) {
+        let id = record["record_id"].as_str().expect("an id");
+        assert_eq!(place.go(&["records", id, "--output", "json"]).json(), record);
+        let text = place.go(&["records", id]);
+        assert_eq!((text.code, text.stderr.as_str()), (0, ""));
+        let fields = record.as_object().expect("a record");
+        assert_eq!(text.stdout.lines().count(), fields.len(), "{}", text.stdout);
+        for (name, value) in fields {
+            let value = match value {
+                Value::Null => "-".to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            let is_it = |line: &str| line.split_once(' ').is_some_and(|(n, v)| n == name && v.trim_start() == value);
+            assert!(text.stdout.lines().any(is_it), "{name} {value} is not in {}", text.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_not_there() {
+    let place = Place::new();
+    // Nor is the state: looking does not make it.
+    place.go(&["records", "nothing"]).refused(&["`nothing`", "hotcell records"]);
+    assert!(!place.state().exists());
+    place.pass(&[]);
+    let id = place.newest()["record_id"].as_str().expect("an id").to_owned();
+    for no in ["", "%", "' OR 1 = 1 --x", &id[..35], &format!("{id} "), &id.to_uppercase(), "a\nb"] {
+        place.go(&["records", no]).refused(&["there is no record", "hotcell records"]);
+    }
+    place.go(&["records", &id, "--tenant", "t"]).refused(&["--tenant", "cannot be used with"]);
+    place.go(&["records", &id, "--limit", "1"]).refused(&["--limit"]);
+    place.go(&["records", &id, &id]).refused(&["unexpected argument"]);
+    assert_eq!(place.go(&["records", &id]).code, 0);
+}

@@ -199,6 +199,11 @@ impl State {
         Ok(self.store.list(filter)?)
     }
 
+    pub fn record(&mut self, record_id: &str) -> Result<Option<ExecutionRecord>, StateError> {
+        self.sweep()?;
+        Ok(self.store.get(record_id)?)
+    }
+
     pub fn stats(&mut self, tenant: Option<&str>) -> Result<Stats, StateError> {
         self.sweep()?;
         Ok(self.store.stats(tenant)?)

@@ -224,6 +224,11 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    pub(super) fn get(&self, record_id: &str) -> Result<Option<ExecutionRecord>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM records WHERE record_id = ?1");
+        Ok(self.db.prepare(&sql)?.query_row([record_id], record_of).optional()?)
+    }
+
     pub(super) fn stats(&self, tenant: Option<&str>) -> Result<Stats, StoreError> {
         let mut stats = Stats::default();
         for (column, counts) in [
