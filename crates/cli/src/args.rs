@@ -1,5 +1,7 @@
 //! The command line as the user writes it.
 
+pub(crate) mod grants;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +35,14 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// Stop everything, and refuse what is new
     Killswitch(KillswitchArgs),
+    /// Give out, hand on and take back signed permissions
+    Lease(grants::LeaseArgs),
+    /// Decide about runs that wait for an approval
+    Approve(grants::ApproveArgs),
+    /// Say what is to be done, and review what others want to do
+    Intent(grants::IntentArgs),
+    /// Take back what a leased run has changed
+    Rollback(grants::RollbackArgs),
     /// Show which languages this host can run
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
@@ -370,6 +380,12 @@ pub(crate) struct CellArgs {
     /// Policies, records and the audit log [env: HOTCELL_STATE_DIR]
     #[arg(long, value_name = "DIR", help_heading = "Record")]
     pub(crate) state_dir: Option<PathBuf>,
+    /// A signed lease: the run is what it allows, and nothing else
+    #[arg(long, value_name = "FILE", help_heading = "Cell")]
+    pub(crate) lease: Option<PathBuf>,
+    /// The repository that the lease's repo:// paths are in
+    #[arg(long, value_name = "DIR", requires = "lease", help_heading = "Cell")]
+    pub(crate) repo: Option<PathBuf>,
     /// none, local (loopback of its own) or full [default: none]
     #[arg(long, value_enum, value_name = "NET", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) network: Option<Net>,

@@ -1,9 +1,12 @@
 //! The binary `hotcell`: words into requests, outcomes into words. Exit codes are decided here, once.
 
+mod approve;
 mod args;
 mod doctor;
 mod exit;
+mod grants;
 mod languages;
+mod lease;
 mod policy;
 mod progress;
 mod run;
@@ -49,6 +52,10 @@ fn main() -> ExitCode {
         (args::Command::Stats(args), _) => state::stats(&args),
         (args::Command::Audit(args), _) => state::audit(&args),
         (args::Command::Killswitch(args), _) => state::killswitch(&args),
+        (args::Command::Lease(args), _) => lease::lease(args),
+        (args::Command::Approve(args), _) => approve::approve(args),
+        (args::Command::Intent(args), _) => approve::intent(args),
+        (args::Command::Rollback(args), _) => approve::rollback(&args),
         (args::Command::Policy(args), _) => policy::policy(&args),
         (args::Command::Schema, _) => show::schema(),
         // Every other verb has been seen at the top.

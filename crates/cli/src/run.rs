@@ -12,12 +12,12 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use hotcell_contract::{NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
-    AskedLimits, Call, Capsule, Catalogue, Language, Launcher, PolicyError, Program, Progress, Request, Signals,
-    Source, execute, new_id, settle,
+    AskedLimits, Call, Capsule, Catalogue, Language, Launcher, Leased, PolicyError, Program, Progress, Request,
+    Signals, Source, Verb, execute, new_id, settle,
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
-use crate::{exit, languages, policy, progress, show, state};
+use crate::{exit, grants, languages, policy, progress, show, state};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
@@ -177,7 +177,8 @@ fn cell(
     stdin_is_used: bool,
 ) -> anyhow::Result<ExitCode> {
     // Everything that can be wrong with the flags is, before anything is made.
-    let request = request(args, program, kind.compile, kind.capsule)?;
+    let verb = if matches!(program, Program::Command(_)) { Verb::Exec } else { Verb::Run };
+    let (request, leased) = request(args, verb, program, kind.compile, kind.capsule)?;
     let stdin = match &args.stdin {
         Some(file) => Some(File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?.into()),
         None if stdin_is_used => None,
@@ -192,7 +193,7 @@ fn cell(
     let signals = Signals::catch()?;
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let keep = match json || args.result.is_some() {
+    let keep = match json || args.result.is_some() || leased.is_some() {
         true => request.limits.output_bytes.min(usize::MAX as u64) as usize,
         // The last byte, to know whether the cursor is at the beginning of a line.
         false if stderr.is_terminal() => 2,
@@ -200,6 +201,7 @@ fn cell(
     };
     let progress = progress::Line::new(!json && !args.quiet);
     let told = |what: Progress<'_>| progress.tell(what);
+    let mut kept = state::begin(args, &request, leased.as_ref())?;
     let call = Call {
         stdin,
         stdout: (!json).then(|| stdout.as_fd()),
@@ -207,9 +209,9 @@ fn cell(
         artifacts: args.artifacts.as_deref(),
         keep,
         cancel: Some(&signals),
+        lease: kept.as_ref().and_then(state::Kept::leased_run),
         progress: Some(&told),
     };
-    let mut kept = state::begin(args, &request)?;
     let outcome = execute(launcher, &request, call);
     drop(progress);
     let outcome = state::end(kept.take(), outcome)?;
@@ -266,10 +268,11 @@ pub(crate) fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Resu
 
 pub(crate) fn request(
     args: &CellArgs,
+    verb: Verb,
     program: Program,
     compile: Compile,
     capsule: Option<Capsule>,
-) -> anyhow::Result<Request> {
+) -> anyhow::Result<(Request, Option<Leased>)> {
     let millis = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
     let mut request = Request {
         request_id: Some(args.request_id.clone().unwrap_or_else(new_id)),
@@ -312,11 +315,12 @@ pub(crate) fn request(
         if let PolicyError::Refused { class, why, .. } = &e
             && let Some(mut state) = state::of_run(args)?
         {
-            state.deny(&request, &state::who(args)?, policy.as_ref(), *class, why)?;
+            state.deny(&request, &state::who(args)?, policy.as_ref(), None, *class, why)?;
         }
         return Err(e.into());
     }
-    Ok(request)
+    let leased = grants::permit_run(args, verb, policy.as_ref(), &asked, &mut request)?;
+    Ok((request, leased))
 }
 
 fn variable(text: &OsString) -> anyhow::Result<(OsString, OsString)> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
 use hotcell_contract::{ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
-use hotcell_engine::{ExecuteError, Filter, Request, State, Switch, Ticket, Who};
+use hotcell_engine::{ExecuteError, Filter, Leased, LeasedRun, Request, Staging, State, Switch, Ticket, Who};
 use serde_json::json;
 
 use crate::args::{
@@ -25,7 +25,7 @@ pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
 }
 
 /// What is there, for those who only look: nothing is made for them.
-fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
+pub(crate) fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
     let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
     if dir.exists() { Ok(Some(State::open(&dir)?)) } else { Ok(None) }
 }
@@ -49,9 +49,23 @@ pub(crate) fn who(args: &CellArgs) -> anyhow::Result<Who> {
 }
 
 /// A run that is written down, and where.
-pub(crate) type Kept = (State, Ticket);
+pub(crate) struct Kept<'a> {
+    state: State,
+    ticket: Ticket,
+    lease: Option<(&'a Leased, Staging)>,
+}
 
-pub(crate) fn begin(args: &CellArgs, request: &Request) -> anyhow::Result<Option<Kept>> {
+impl Kept<'_> {
+    pub(crate) fn leased_run(&self) -> Option<LeasedRun<'_>> {
+        self.lease.as_ref().map(|(leased, staging)| LeasedRun { leased, staging })
+    }
+}
+
+pub(crate) fn begin<'a>(
+    args: &CellArgs,
+    request: &Request,
+    leased: Option<&'a Leased>,
+) -> anyhow::Result<Option<Kept<'a>>> {
     let who = who(args)?;
     let policy = named(args)?;
     let state = of_run(args)?;
@@ -67,17 +81,31 @@ pub(crate) fn begin(args: &CellArgs, request: &Request) -> anyhow::Result<Option
         if limited {
             bail!("the policy counts runs, and there is no place to count them: give --state-dir");
         }
+        if policy.is_some_and(|policy| policy.require_approval) {
+            bail!("the policy asks for an approval, and there is no place to ask for it: give --state-dir");
+        }
         return Ok(None);
     };
-    let ticket = state.begin(request, &who, policy.as_ref())?;
-    Ok(Some((state, ticket)))
+    let ticket = state.begin(request, &who, policy.as_ref(), leased.map(|leased| &leased.lease))?;
+    let Some(leased) = leased else { return Ok(Some(Kept { state, ticket, lease: None })) };
+    match Staging::make(state.dir(), &leased.lease.lease_id, ticket.record_id()) {
+        Ok(staging) => Ok(Some(Kept { state, ticket, lease: Some((leased, staging)) })),
+        Err(e) => {
+            let why = format!("there is no place for what the run leaves: {e}");
+            state.fail(ticket, &why)?;
+            bail!(why)
+        }
+    }
 }
 
-pub(crate) fn end(kept: Option<Kept>, outcome: Result<Outcome, ExecuteError>) -> anyhow::Result<Outcome> {
-    let Some((mut state, ticket)) = kept else { return Ok(outcome?) };
+pub(crate) fn end(kept: Option<Kept<'_>>, outcome: Result<Outcome, ExecuteError>) -> anyhow::Result<Outcome> {
+    let Some(Kept { mut state, ticket, lease }) = kept else { return Ok(outcome?) };
     match outcome {
         Ok(mut outcome) => {
             state.finish(ticket, &mut outcome)?;
+            if let Some((leased, staging)) = &lease {
+                state.leave(&LeasedRun { leased, staging }, &outcome)?;
+            }
             Ok(outcome)
         }
         Err(e) => {

@@ -9,7 +9,7 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
 use hotcell_contract::{Limits, Outcome, Phase, Status, show_duration};
 use hotcell_engine::{
-    Asked, Language, Launcher, Program, Request, Signals, Source, Told, compile_limits, verify as run_checks,
+    Asked, Language, Launcher, Program, Request, Signals, Source, Told, Verb, compile_limits, verify as run_checks,
 };
 
 use crate::args::{Output, VerifyArgs};
@@ -56,7 +56,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         let command = args.repair.as_deref().unwrap_or_default();
         repaired(command, outcome).and_then(|()| request()).map_err(|e| failed = Some(e)).ok()
     };
-    let kept = state::begin(&args.cell, &first)?;
+    let kept = state::begin(&args.cell, &first, None)?;
     let outcome = match args.repair {
         Some(_) => run_checks(launcher, first, &asked, Some(&mut repair)),
         None => run_checks(launcher, first, &asked, None),
@@ -115,7 +115,7 @@ fn request(args: &VerifyArgs, language: &Language, is_dir: bool) -> anyhow::Resu
     };
     let program = Program::Source { language: Box::new(language.clone()), source, args: vec![] };
     let compile = Compile { cache: run::cache_dir(), ..Compile::default() };
-    let mut request = run::request(&args.cell, program, compile, None)?;
+    let mut request = run::request(&args.cell, Verb::Verify, program, compile, None)?.0;
     // Checks compile: without a policy they have a compiler's room, but for what the caller says.
     if args.cell.policy.is_none() {
         let asked = request.limits.clone();

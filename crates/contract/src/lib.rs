@@ -1,13 +1,19 @@
 //! The words of the system, exact on every surface: plain data, validation, JSON Schemas. No I/O, no clock.
 
 mod class;
+mod grant;
+mod lease;
 mod outcome;
+mod pattern;
 mod policy;
 mod record;
 mod values;
 
 pub use class::*;
+pub use grant::*;
+pub use lease::*;
 pub use outcome::*;
+pub use pattern::{covers_path, covers_words, matches_path, matches_words, may_match_below};
 pub use policy::*;
 pub use record::*;
 pub use values::*;

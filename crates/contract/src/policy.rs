@@ -55,6 +55,9 @@ pub struct Policy {
     pub allow_file_write: bool,
     #[serde(default)]
     pub require_approval: bool,
+    /// Only under a lease that a human and an agent have signed.
+    #[serde(default)]
+    pub two_key_lease: bool,
     #[serde(default = "fail")]
     pub on_violation: OnViolation,
     /// Layers without which to refuse: `cgroup`, `landlock`.
@@ -229,7 +232,7 @@ impl Policy {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", text.chars().take(80).flat_map(char::escape_debug).collect::<String>())
 }
 

@@ -149,7 +149,7 @@ pub(crate) fn prepared(
 pub(crate) fn use_prepared(spec: &mut Spec, made: Option<&(PathBuf, Preparation)>) {
     let mut word = None;
     if let Some((host, preparation)) = made {
-        spec.trees.push(Tree { host: host.clone(), cell: preparation.at.clone() });
+        spec.trees.push(Tree::new(host.clone(), preparation.at.clone()));
         spec.quiet.push(preparation.at.clone());
         if let Some(variable) = &preparation.variable {
             spec.env.retain(|(known, _)| known != variable.as_str());
@@ -269,7 +269,7 @@ fn hash_tree(dir: &Path, hash: &mut Sha256, stamp: &mut Sha256, left: &mut (u64,
     Ok(true)
 }
 
-fn frame(hash: &mut Sha256, part: &[u8]) {
+pub(crate) fn frame(hash: &mut Sha256, part: &[u8]) {
     hash.update((part.len() as u64).to_le_bytes());
     hash.update(part);
 }

@@ -11,6 +11,7 @@ use crate::build::{Built, build};
 use crate::capsule;
 use crate::collect::collect;
 use crate::judge::{Verdict, judge};
+use crate::lease::LeasedRun;
 use crate::outcome::{Toolchain, outcome, phase};
 use crate::plan::{PlanError, plan};
 use crate::product;
@@ -27,6 +28,8 @@ pub struct Call<'a> {
     /// Bytes of each stream that the Outcome holds.
     pub keep: usize,
     pub cancel: Option<&'a Signals>,
+    /// Under which lease.
+    pub lease: Option<LeasedRun<'a>>,
     /// Told of what takes long.
     pub progress: Option<&'a dyn Fn(Progress<'_>)>,
 }
@@ -58,6 +61,8 @@ pub enum ExecuteError {
     /// The run is over; the caller has not got all of what it said.
     #[error("cannot write to {stream}: {error}")]
     Forward { stream: &'static str, error: String },
+    #[error("what the run left cannot be kept: {0}")]
+    Staging(std::io::Error),
     #[error("nothing of `{what}` could be checked: {why}")]
     NothingToCheck { what: String, why: String },
 }
@@ -77,6 +82,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
             phases.push(phase("compile", &report, &verdict));
             let mut outcome = outcome(request, toolchain.as_ref(), &spec, &report, verdict, phases);
             (outcome.created_at, outcome.timings.admit) = (created_at, admit);
+            leave(&call, request, &report, &mut outcome)?;
             return Ok(outcome);
         }
     }
@@ -122,7 +128,16 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     if let (Some(_), Some(scratch)) = (&request.capsule, &report.scratch) {
         outcome.events = capsule::events(scratch);
     }
+    leave(&call, request, &report, &mut outcome)?;
     Ok(outcome)
+}
+
+/// What a leased run leaves with the operator.
+fn leave(call: &Call<'_>, request: &Request, report: &Report, outcome: &mut Outcome) -> Result<(), ExecuteError> {
+    match call.lease {
+        Some(lease) => lease.finish(request, report, outcome).map_err(ExecuteError::Staging),
+        None => Ok(()),
+    }
 }
 
 /// A kept file by its own path, or by its place in the cell: it can vanish before either is reached.

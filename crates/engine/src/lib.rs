@@ -4,29 +4,40 @@ mod build;
 mod cache;
 mod capsule;
 mod collect;
+mod config;
 mod doctor;
 mod execute;
 mod judge;
+mod lease;
 mod outcome;
+mod permit;
 mod plan;
 mod policy;
 mod product;
+mod repo;
 mod request;
 mod state;
 mod survey;
 mod verify;
 
+pub use config::{ConfigError, capabilities};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
+pub use lease::{
+    Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, Role, SecretKey, Staging, Trusted, is_part,
+    read as read_lease, sign, text_of, unsigned,
+};
+pub use permit::{Denied, Given, Verb, enabled, permit};
 pub use plan::PlanError;
 pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, settle};
+pub use repo::{Restored, RollbackError};
 pub use request::{Capsule, Program, Request, Source, compile_limits, new_id};
 pub use state::{
-    Audit, AuditError, Entry, Filter, Flaw, State, StateError, StoreError, Switch, Ticket, Verified, Who, now,
-    parse_time,
+    Audit, AuditError, Entry, Filter, Flaw, IssuedLease, State, StateError, StoreError, Switch, Ticket, Verified, Who,
+    after, now, parse_time,
 };
 pub use survey::{Surveyed, survey};
 pub use verify::{Asked, Repair, Told, verify};

@@ -11,6 +11,8 @@ use sandbox::{Layer, Network, Spec, Tree};
 
 use hotcell_languages::{self as languages, Host, Ready, Sources, in_cell};
 
+use crate::lease::REPO_AT;
+use crate::repo::Snapshot;
 use crate::request::{Program, Request, Source};
 
 /// A request that can't be carried out as it stands.
@@ -93,6 +95,7 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
         Program::Command(_) if request.capsule.is_some() => Err(PlanError::CapsuleOfWhat),
         Program::Command(argv) => {
             run.argv = argv.clone();
+            granted(request, &mut run);
             checked(&run)?;
             Ok(Planned { run, compile: None, parse: None, prepare: None, language: None, args: vec![] })
         }
@@ -107,9 +110,30 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
 fn with_input(request: &Request) -> Result<Spec, PlanError> {
     let mut spec = base(request)?;
     if let Some(dir) = &request.input {
-        spec.trees.push(Tree { host: readable_directory(dir)?, cell: "/src".into() });
+        spec.trees.push(Tree::new(readable_directory(dir)?, "/src"));
     }
     Ok(spec)
+}
+
+/// What a lease gives to the program, and to no compiler.
+fn granted(request: &Request, spec: &mut Spec) {
+    spec.trees.extend(request.granted.mounts.iter().map(|dir| Tree::new(dir, dir)));
+    if let Some(dir) = &request.granted.workdir {
+        spec.cwd.clone_from(dir);
+    }
+    let Some(shown) = &request.granted.shown else { return };
+    let at = |path: &Path| Path::new(REPO_AT).join(path);
+    for dir in &shown.selection.trees {
+        // The root itself has no name beneath itself.
+        let cell = if dir.as_os_str().is_empty() { REPO_AT.into() } else { at(dir) };
+        spec.trees.push(Tree { host: dir.clone(), cell, beneath: Some(shown.root.clone()) });
+    }
+    let file = |file: &Snapshot, mode: u32| sandbox::File { path: at(&file.path), mode, bytes: file.bytes.clone() };
+    spec.files.extend(shown.selection.files.iter().map(|one| file(one, one.mode & 0o111 | 0o444)));
+    for (dir, files) in &shown.selection.writable {
+        spec.writable.push(at(dir));
+        spec.files.extend(files.iter().map(|one| file(one, one.mode)));
+    }
 }
 
 /// The sources in a cell, for whatever is asked of them, and where they are.
@@ -129,7 +153,7 @@ pub(crate) fn check_spec(
     let mut spec = Spec { limits: limits(asked)?, ..cell.clone() };
     let known: Vec<PathBuf> = spec.trees.iter().map(|tree| tree.cell.clone()).collect();
     let trees = tools.iter().flat_map(|(_, found)| &found.trees).filter(|tree| !known.contains(&in_cell(tree)));
-    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: in_cell(tree) }));
+    spec.trees.extend(trees.map(|tree| Tree::new(tree.clone(), in_cell(tree))));
     fill(&mut spec, step, tools);
     checked(&spec)?;
     Ok(spec)
@@ -139,7 +163,7 @@ pub(crate) fn check_spec(
 pub(crate) fn version_spec(request: &Request, found: &[(String, languages::Found)]) -> Result<Spec, PlanError> {
     let mut spec = plan(request)?.run;
     let trees = found.iter().flat_map(|(_, found)| &found.trees);
-    spec.trees.extend(trees.map(|tree| Tree { host: tree.clone(), cell: in_cell(tree) }));
+    spec.trees.extend(trees.map(|tree| Tree::new(tree.clone(), in_cell(tree))));
     Ok(spec)
 }
 
@@ -158,6 +182,7 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
         trees: vec![],
         links: vec![],
         files: vec![],
+        writable: vec![],
         quiet: vec![],
         limits: limits(&request.limits)?,
         network,
@@ -209,7 +234,7 @@ fn program(
     plan: languages::Planned,
     args: &[OsString],
 ) -> Result<Planned, PlanError> {
-    run.trees.extend(plan.trees.iter().map(|tree| Tree { host: tree.clone(), cell: in_cell(tree) }));
+    run.trees.extend(plan.trees.iter().map(|tree| Tree::new(tree.clone(), in_cell(tree))));
     let mut steps = [plan.compile.clone(), plan.parse.clone()];
     let [compile, parse] = steps.each_mut().map(|step| {
         // Ours and not the program's: no network, no variables of the caller's, no room in the program's directory.
@@ -239,6 +264,7 @@ fn program(
         (Some(_), _) => return Err(PlanError::CapsuleOfWhat),
         (None, _) => {}
     }
+    granted(request, &mut run);
     // A runtime's own threads are no processes of the program's.
     run.limits.processes += plan.threads;
     checked(&run)?;
@@ -316,7 +342,7 @@ fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString
 
 /// /usr and its like, as this host has them.
 fn system(spec: &mut Spec) {
-    let same = |path: &str| Tree { host: path.into(), cell: path.into() };
+    let same = |path: &str| Tree::new(path, path);
     spec.trees.push(same("/usr"));
     for path in SYSTEM {
         match std::fs::read_link(path) {
@@ -329,7 +355,7 @@ fn system(spec: &mut Spec) {
     for path in ETC.iter().chain(network) {
         // The file a link leads to, at the place of the link.
         if let Ok(real) = Path::new(path).canonicalize() {
-            spec.trees.push(Tree { host: real, cell: path.into() });
+            spec.trees.push(Tree::new(real, path));
         }
     }
 }

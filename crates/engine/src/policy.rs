@@ -290,8 +290,9 @@ fn admit(policy: &Policy, request: &mut Request) -> Result<(), PolicyError> {
         let why = format!("backend {backend} is not in this version: leave it out, or say native");
         return refuse(FailureClass::PolicyViolation, why);
     }
-    if policy.require_approval {
-        return refuse(FailureClass::ApprovalRequired, "it needs an approval".into());
+    if policy.require_approval && request.input.is_some() {
+        let why = "an approval is for code that was seen whole: give a file instead of a directory";
+        return refuse(FailureClass::ApprovalRequired, why.into());
     }
     let allowed = |language: &str| policy.allowed_languages.iter().any(|known| known == language);
     match &request.program {

@@ -57,7 +57,7 @@ pub(crate) fn attach(product: &Product, spec: &mut Spec) {
         match &file.kept {
             // Bound by itself, so that it stays whatever happens to where it is kept.
             Some(host) if file.bytes.len() >= LARGE || file.bytes.is_empty() => {
-                spec.trees.push(Tree { host: host.clone(), cell });
+                spec.trees.push(Tree::new(host.clone(), cell));
             }
             _ => spec.files.push(sandbox::File { path: cell, mode: file.mode, bytes: file.bytes.clone() }),
         }

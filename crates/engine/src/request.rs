@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation};
 use hotcell_languages::Language;
 
+use crate::lease::Granted;
+
 /// One program to run.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -28,6 +30,8 @@ pub struct Request {
     pub on_violation: OnViolation,
     /// Layers without which not to run: `cgroup`, `landlock`.
     pub require: Vec<String>,
+    /// What a lease gives to the program.
+    pub granted: Granted,
 }
 
 impl Request {
@@ -47,6 +51,7 @@ impl Request {
             network: NetworkPolicy::None,
             on_violation: OnViolation::Fail,
             require: vec![],
+            granted: Granted::default(),
         }
     }
 }

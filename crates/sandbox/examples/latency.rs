@@ -10,9 +10,10 @@ fn spec() -> Spec {
         argv: vec!["/bin/true".into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         cwd: "/work".into(),
-        trees: vec![Tree { host: "/usr".into(), cell: "/usr".into() }],
+        trees: vec![Tree::new("/usr", "/usr")],
         links: links.into_iter().filter(|(at, _): &(std::path::PathBuf, _)| at.is_symlink()).collect(),
         files: vec![],
+        writable: vec![],
         quiet: vec![],
         limits: Limits {
             wall: Duration::from_secs(45),

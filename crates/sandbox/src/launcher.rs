@@ -16,7 +16,7 @@ use crate::host;
 use crate::report::Applied;
 use crate::spec::{Layer, Limits, Network, Tree};
 use crate::sys::process::{self, Pid, Side};
-use crate::sys::{mount, socket};
+use crate::sys::socket;
 use crate::wire::{self, Failure, FromLauncher, Order, Plan, REQUEST_FDS};
 
 const SOCKET: i32 = 3;
@@ -443,12 +443,10 @@ fn abandon(cell: Cell) {
 }
 
 fn open_tree(tree: &Tree) -> Result<OwnedFd, Failure> {
-    use std::os::unix::ffi::OsStrExt;
+    use rustix::fs::{Mode, OFlags};
     let open = || {
-        let path = std::ffi::CString::new(tree.host.as_os_str().as_bytes())?;
-        let fd = mount::clone_tree(rustix::fs::CWD, &path, true)?;
-        cell::harmless(fd.as_fd())?;
-        Ok(fd)
+        let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        cell::open_tree(root.as_fd(), tree)
     };
     open().map_err(failed("open", &tree.host.to_string_lossy()))
 }

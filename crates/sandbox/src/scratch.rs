@@ -25,6 +25,13 @@ pub struct Scratch {
 pub struct Found {
     pub path: PathBuf,
     pub bytes: u64,
+    /// Permissions, without set-id bits.
+    pub mode: u32,
+}
+
+/// The directory of the scratch that the program sees as the `n`th of `Spec::writable`.
+pub(crate) fn writable_name(n: usize) -> String {
+    format!("w{n}")
 }
 
 /// A tree deeper than this is an attack on whoever walks it.
@@ -33,17 +40,40 @@ const MAX_DEPTH: usize = 64;
 impl Scratch {
     /// The regular files of the working directory, by name, at most `most`; true when there were more.
     pub fn files(&self, most: usize) -> io::Result<(Vec<Found>, bool)> {
-        let mut found = vec![];
-        let work = open(self.dir.as_fd(), Path::new("work"), libc::O_RDONLY | libc::O_DIRECTORY)?;
-        let complete = walk(work.as_fd(), Path::new(""), MAX_DEPTH, most, &mut found);
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok((found, !complete))
+        self.look("work", most).map(|(found, more, _)| (found, more))
     }
 
-    /// One of them, for reading.
+    /// The same of the `n`th directory of `Spec::writable`; a directory that cannot be read is an error there, because what
+    /// is in it would look as if it were gone.
+    pub fn writable_files(&self, n: usize, most: usize) -> io::Result<(Vec<Found>, bool)> {
+        let (found, more, unread) = self.look(&writable_name(n), most)?;
+        match unread {
+            true => Err(io::ErrorKind::PermissionDenied.into()),
+            false => Ok((found, more)),
+        }
+    }
+
+    fn look(&self, dir: &str, most: usize) -> io::Result<(Vec<Found>, bool, bool)> {
+        let dir = open(self.dir.as_fd(), Path::new(dir), libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let mut walk = Walk { most, ..Walk::default() };
+        walk.through(dir.as_fd(), Path::new(""), MAX_DEPTH);
+        walk.found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok((walk.found, walk.more, walk.unread))
+    }
+
+    /// One of the working directory's, for reading.
     pub fn open(&self, path: &Path) -> io::Result<File> {
+        self.open_in("work", path)
+    }
+
+    /// One of the `n`th directory of `Spec::writable`.
+    pub fn open_writable(&self, n: usize, path: &Path) -> io::Result<File> {
+        self.open_in(&writable_name(n), path)
+    }
+
+    fn open_in(&self, dir: &str, path: &Path) -> io::Result<File> {
         // Looked at before it is opened: opening a FIFO or a device is an act already.
-        let path = Path::new("work").join(path);
+        let path = Path::new(dir).join(path);
         let looked = open(self.dir.as_fd(), &path, libc::O_PATH)?;
         if !is_regular(looked.as_fd())? {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -65,37 +95,55 @@ fn is_regular(fd: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) == FileType::RegularFile)
 }
 
-/// False when it had to stop. A directory that can't be read is passed over: its owner wanted it so.
-fn walk(dir: BorrowedFd<'_>, at: &Path, depth: usize, most: usize, found: &mut Vec<Found>) -> bool {
-    let Ok(entries) = rustix::fs::Dir::read_from(dir) else { return true };
-    let mut complete = true;
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let name = Path::new(OsStr::from_bytes(name.to_bytes()));
-        let Ok(stat) = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {
-                if found.len() == most {
-                    return false;
+#[derive(Default)]
+struct Walk {
+    most: usize,
+    found: Vec<Found>,
+    /// It had to stop.
+    more: bool,
+    /// A directory could not be read, and was passed over.
+    unread: bool,
+}
+
+impl Walk {
+    fn through(&mut self, dir: BorrowedFd<'_>, at: &Path, depth: usize) {
+        let Ok(entries) = rustix::fs::Dir::read_from(dir) else {
+            self.unread = true;
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let name = Path::new(OsStr::from_bytes(name.to_bytes()));
+            let Ok(stat) = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) else {
+                self.unread = true;
+                continue;
+            };
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile if self.found.len() == self.most => {
+                    self.more = true;
+                    return;
                 }
-                found.push(Found { path: at.join(name), bytes: stat.st_size as u64 });
+                FileType::RegularFile => {
+                    let (bytes, mode) = (stat.st_size as u64, stat.st_mode & 0o777);
+                    self.found.push(Found { path: at.join(name), bytes, mode });
+                }
+                FileType::Directory if depth == 0 => self.more = true,
+                FileType::Directory => match open(dir, name, libc::O_RDONLY | libc::O_DIRECTORY) {
+                    Ok(below) => self.through(below.as_fd(), &at.join(name), depth - 1),
+                    Err(_) => self.unread = true,
+                },
+                _ => {}
             }
-            FileType::Directory => {
-                let Ok(below) = open(dir, name, libc::O_RDONLY | libc::O_DIRECTORY) else { continue };
-                complete &= depth > 0 && walk(below.as_fd(), &at.join(name), depth - 1, most, found);
-            }
-            _ => {}
         }
     }
-    complete
 }
 
 /// Whether any file of the scratch is at least so long.
 pub(crate) fn has_file_of(scratch: BorrowedFd<'_>, bytes: u64) -> bool {
-    let mut found = vec![];
-    walk(scratch, Path::new(""), MAX_DEPTH, usize::MAX, &mut found);
-    found.iter().any(|file| file.bytes >= bytes)
+    let mut walk = Walk { most: usize::MAX, ..Walk::default() };
+    walk.through(scratch, Path::new(""), MAX_DEPTH);
+    walk.found.iter().any(|file| file.bytes >= bytes)
 }

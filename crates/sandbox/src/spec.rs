@@ -22,6 +22,8 @@ pub struct Spec {
     pub links: Vec<(PathBuf, PathBuf)>,
     /// Files made inside the cell, read-only for the program.
     pub files: Vec<File>,
+    /// Directories of the cell that the program may change, as a part of the scratch; `files` may be in them.
+    pub writable: Vec<PathBuf>,
     /// Read-only places of the cell that tools try to write, out of habit, and do without: no violation.
     pub quiet: Vec<PathBuf>,
     pub limits: Limits,
@@ -36,6 +38,15 @@ pub struct Spec {
 pub struct Tree {
     pub host: PathBuf,
     pub cell: PathBuf,
+    /// A directory beneath which `host`, relative then, is looked up through no link: for what others may be changing.
+    pub beneath: Option<PathBuf>,
+}
+
+impl Tree {
+    /// A path of the host's own, whose links are followed.
+    pub fn new(host: impl Into<PathBuf>, cell: impl Into<PathBuf>) -> Tree {
+        Tree { host: host.into(), cell: cell.into(), beneath: None }
+    }
 }
 
 /// A file that is written into the cell before the program exists.

@@ -37,6 +37,7 @@ pub(crate) struct Plan {
     pub(crate) trees: Vec<Tree>,
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     pub(crate) files: Vec<PlannedFile>,
+    pub(crate) writable: Vec<PathBuf>,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
     pub(crate) on_violation: OnViolation,
@@ -68,6 +69,7 @@ impl Plan {
                 .iter()
                 .map(|f| PlannedFile { path: f.path.clone(), mode: f.mode, len: f.bytes.len() as u64 })
                 .collect(),
+            writable: spec.writable.clone(),
             limits: spec.limits.clone(),
             network: spec.network,
             on_violation: spec.on_violation,

@@ -49,6 +49,7 @@ fn spec(command: &str) -> Spec {
         trees: vec![],
         links: vec![],
         files: vec![],
+        writable: vec![],
         quiet: vec![],
         limits: Limits {
             wall: Duration::from_secs(900),
@@ -70,7 +71,7 @@ fn spec(command: &str) -> Spec {
     for path in ["/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"] {
         match std::fs::read_link(path) {
             Ok(to) => spec.links.push((path.into(), to)),
-            Err(_) if Path::new(path).exists() => spec.trees.push(Tree { host: path.into(), cell: path.into() }),
+            Err(_) if Path::new(path).exists() => spec.trees.push(Tree::new(path, path)),
             Err(_) => {}
         }
     }

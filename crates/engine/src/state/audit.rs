@@ -297,11 +297,11 @@ fn last_bytes(file: &mut File, most: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(super) fn unhex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
     let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
     text.len().is_multiple_of(2).then(|| (0..text.len()).step_by(2).map(pair).collect())?
 }

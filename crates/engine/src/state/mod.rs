@@ -4,6 +4,8 @@
 //! does not run.
 
 mod audit;
+mod grants;
+mod permits;
 mod store;
 
 use std::fs;
@@ -13,14 +15,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::SigningKey;
-use hotcell_contract::{ExecutionRecord, FailureClass, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent};
+use hotcell_contract::{
+    ExecutionRecord, FailureClass, Lease, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent,
+};
 use serde_json::{Value, json};
 
 pub use audit::{Audit, AuditError, Entry, Flaw, Verified};
+pub(crate) use audit::{hex, unhex};
+pub use grants::IssuedLease;
 pub use store::{Filter, StoreError, Switch};
 
+use crate::lease::{KeyError, LeaseRefusal};
+use crate::repo::RollbackError;
 use crate::request::{Program, Request};
-use store::{Owner, Refusal, Store};
+use store::{Owner, Refusal, Store, Wanted};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
@@ -34,6 +42,22 @@ pub enum StateError {
     Audit(#[from] AuditError),
     #[error("{why}")]
     Refused { class: FailureClass, why: String },
+    #[error(transparent)]
+    Lease(#[from] LeaseRefusal),
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    #[error("there is no {what} `{id}` here")]
+    Unknown { what: &'static str, id: String },
+    #[error("`{id}` waits for no decision any more: see `hotcell approve list`")]
+    Decided { id: String },
+    #[error("the intent does not stand: {0}")]
+    Intent(String),
+    #[error(transparent)]
+    Rollback(#[from] RollbackError),
+    #[error("a run needs a lease here: give --lease FILE")]
+    LeaseRequired,
+    #[error("`{0}` is not enabled here: it is in [capabilities] of hotcell.toml")]
+    NotEnabled(&'static str),
 }
 
 /// On whose behalf.
@@ -53,6 +77,12 @@ pub struct State {
 /// A run that was admitted and has not ended.
 pub struct Ticket {
     record: ExecutionRecord,
+}
+
+impl Ticket {
+    pub fn record_id(&self) -> &str {
+        &self.record.record_id
+    }
 }
 
 impl State {
@@ -108,22 +138,44 @@ impl State {
     }
 
     /// Writes a run down, if it may begin.
-    pub fn begin(&mut self, request: &Request, who: &Who, policy: Option<&Policy>) -> Result<Ticket, StateError> {
+    pub fn begin(
+        &mut self,
+        request: &Request,
+        who: &Who,
+        policy: Option<&Policy>,
+        lease: Option<&Lease>,
+    ) -> Result<Ticket, StateError> {
         if self.has_lost_its_log()? {
             return Err(AuditError::Damaged("there are records, and no log of them".into()).into());
         }
         self.sweep()?;
-        let record = record(request, who, policy);
-        if let Err(refusal) = self.store.admit(&record, policy, now_ms())? {
-            let class = match refusal {
+        let record = record(request, who, policy, lease);
+        let question = policy.filter(|policy| policy.require_approval);
+        let question = question.map(|policy| permits::question(request, who, policy));
+        let wanted = Wanted { policy, lease, approval: question.as_ref() };
+        if let Err(refusal) = self.store.admit(&record, &wanted, now_ms())? {
+            let class = match &refusal {
                 Refusal::Quota { .. } | Refusal::Concurrency { .. } => FailureClass::QuotaExceeded,
                 Refusal::KillSwitch { .. } => FailureClass::PolicyViolation,
+                Refusal::Lease(_) => FailureClass::LeaseViolation,
+                Refusal::Approval { .. } => FailureClass::ApprovalRequired,
             };
+            if let (Refusal::Approval { id }, Some(question)) = (&refusal, &question)
+                && *id == question.approval_id
+            {
+                let data = json!({ "approval_id": id, "policy_id": question.policy_id, "request_hash": question.request_hash });
+                self.audit.append("approval_event.ASKED", data)?;
+            }
+            if let Refusal::Lease(why) = &refusal {
+                self.deny_lease(lease, why)?;
+            }
             self.deny_record(record, class, &refusal.to_string())?;
             return Err(StateError::Refused { class, why: refusal.to_string() });
         }
         let ticket = Ticket { record };
-        if let Err(e) = self.audit.append("exec_event.ADMITTED", event(&ticket.record)) {
+        let verified = lease.map(|lease| json!({ "lease_id": lease.lease_id, "record_id": ticket.record.record_id }));
+        let told = verified.map_or(Ok(()), |data| self.audit.append("lease_event.VERIFIED", data));
+        if let Err(e) = told.and_then(|()| self.audit.append("exec_event.ADMITTED", event(&ticket.record))) {
             // Nobody will run it: it must not look as if somebody did.
             let mut record = ticket.record;
             (record.status, record.error_message) = (RecordStatus::Denied, Some(e.to_string()));
@@ -140,10 +192,18 @@ impl State {
         request: &Request,
         who: &Who,
         policy: Option<&Policy>,
+        lease: Option<&Lease>,
         class: FailureClass,
         why: &str,
     ) -> Result<(), StateError> {
-        self.deny_record(record(request, who, policy), class, why)
+        self.deny_record(record(request, who, policy, lease), class, why)
+    }
+
+    /// Writes down that a lease was not taken.
+    pub fn deny_lease(&mut self, lease: Option<&Lease>, why: &LeaseRefusal) -> Result<(), StateError> {
+        let id = lease.map(|lease| lease.lease_id.as_str());
+        let data = json!({ "lease_id": id, "reason": why.reason(), "message": why.to_string() });
+        Ok(self.audit.append("lease_event.DENIED", data)?)
     }
 
     fn deny_record(&mut self, mut record: ExecutionRecord, class: FailureClass, why: &str) -> Result<(), StateError> {
@@ -161,6 +221,18 @@ impl State {
         {
             outcome.terminal_event = Some(TerminalEvent::KillSwitch);
             outcome.message = Some(format!("the kill switch is on, by {}: {}", switch.by, switch.reason));
+        } else if outcome.terminal_event == Some(TerminalEvent::Cancelled)
+            && let Some((by, reason)) = self.store.revocation_of_run(&record.record_id)?
+        {
+            outcome.failure_class = Some(FailureClass::LeaseViolation);
+            outcome.message = Some(format!("the lease was revoked by {by}: {reason}"));
+        }
+        if (outcome.failure_class, outcome.terminal_event)
+            == (Some(FailureClass::LeaseViolation), Some(TerminalEvent::TimeoutViolation))
+        {
+            let data =
+                json!({ "lease_id": record.lease_id, "record_id": record.record_id, "message": outcome.message });
+            self.audit.append("lease_event.EXPIRED", data)?;
         }
         let (status, name) = match (outcome.status, outcome.failure_class, outcome.terminal_event) {
             (Status::Pass, ..) => (RecordStatus::Completed, "FINISHED"),
@@ -255,7 +327,7 @@ fn stop(owners: &[Owner]) -> usize {
     told
 }
 
-fn record(request: &Request, who: &Who, policy: Option<&Policy>) -> ExecutionRecord {
+fn record(request: &Request, who: &Who, policy: Option<&Policy>, lease: Option<&Lease>) -> ExecutionRecord {
     ExecutionRecord {
         record_id: uuid::Uuid::now_v7().to_string(),
         sandbox_id: request.request_id.clone().unwrap_or_default(),
@@ -277,7 +349,7 @@ fn record(request: &Request, who: &Who, policy: Option<&Policy>) -> ExecutionRec
         completed_at: None,
         error_message: None,
         failure_class: None,
-        lease_id: None,
+        lease_id: lease.map(|lease| lease.lease_id.clone()),
     }
 }
 
@@ -288,6 +360,12 @@ fn event(record: &ExecutionRecord) -> Value {
 /// RFC 3339, UTC.
 pub fn now() -> String {
     jiff::Timestamp::now().to_string()
+}
+
+/// A moment so much later; `None` beyond the calendar.
+pub fn after(moment: &str, time: Duration) -> Option<String> {
+    let moment: jiff::Timestamp = moment.parse().ok()?;
+    moment.checked_add(jiff::SignedDuration::try_from(time).ok()?).ok().map(|at| at.to_string())
 }
 
 /// Milliseconds since 1970 of a date (its beginning, UTC) or of a moment with its offset.

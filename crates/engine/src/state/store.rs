@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hotcell_contract::{ExecutionRecord, FailureClass, Policy, RecordStatus, Stats};
+use hotcell_contract::{Approval, ExecutionRecord, FailureClass, Lease, Policy, RecordStatus, Stats};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+
+use super::grants::{take_approval, take_run};
+use crate::lease::LeaseRefusal;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -20,6 +23,16 @@ pub(super) enum Refusal {
     Quota { limit: u64, what: &'static str, again_in: Duration },
     Concurrency { limit: u64 },
     KillSwitch { reason: String, by: String },
+    Lease(LeaseRefusal),
+    Approval { id: String },
+}
+
+/// What a run is admitted under.
+pub(super) struct Wanted<'a> {
+    pub(super) policy: Option<&'a Policy>,
+    pub(super) lease: Option<&'a Lease>,
+    /// The question to ask, where the policy asks one.
+    pub(super) approval: Option<&'a Approval>,
 }
 
 impl std::fmt::Display for Refusal {
@@ -30,6 +43,13 @@ impl std::fmt::Display for Refusal {
             }
             Refusal::Concurrency { limit } => write!(f, "{limit} runs are going already: come back when one has ended"),
             Refusal::KillSwitch { reason, by } => write!(f, "the kill switch is on, by {by}: {reason}"),
+            Refusal::Lease(why) => write!(f, "{why}"),
+            Refusal::Approval { id } => {
+                write!(
+                    f,
+                    "the policy asks for an approval: see `hotcell approve show {id}`, and run the same again when it is granted"
+                )
+            }
         }
     }
 }
@@ -87,10 +107,12 @@ fn start_of(pid: i64) -> Option<i64> {
 }
 
 pub(super) struct Store {
-    db: Connection,
+    pub(super) db: Connection,
 }
 
-const VERSION: i64 = 1;
+/// Each takes the database one version further.
+const MIGRATIONS: [&str; 2] = [SCHEMA, super::grants::SCHEMA];
+const VERSION: i64 = MIGRATIONS.len() as i64;
 const SCHEMA: &str = "
 CREATE TABLE records (
   record_id TEXT PRIMARY KEY, sandbox_id TEXT NOT NULL, tenant_id TEXT, user_id TEXT, run_id TEXT, language TEXT,
@@ -121,10 +143,10 @@ impl Store {
             let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
             // Somebody else may have been faster.
             let now: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            if now < VERSION {
-                tx.execute_batch(SCHEMA)?;
-                tx.pragma_update(None, "user_version", VERSION)?;
+            for step in MIGRATIONS.iter().skip(now as usize) {
+                tx.execute_batch(step)?;
             }
+            tx.pragma_update(None, "user_version", VERSION)?;
             tx.commit()?;
         }
         Ok(Store { db })
@@ -157,19 +179,23 @@ impl Store {
     pub(super) fn admit(
         &mut self,
         record: &ExecutionRecord,
-        policy: Option<&Policy>,
+        wanted: &Wanted<'_>,
         now_ms: i64,
     ) -> Result<Result<(), Refusal>, StoreError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let refusal = match switch_for(&tx, record.tenant_id.as_deref())? {
             Some(switch) => Some(Refusal::KillSwitch { reason: switch.reason, by: switch.by }),
-            None => match policy {
-                Some(policy) => over_quota(&tx, record, policy, now_ms)?,
-                None => None,
-            },
+            None => refusal(&tx, record, wanted, now_ms)?,
         };
-        if refusal.is_none() {
-            insert(&tx, record, now_ms, Some(Owner::this()))?;
+        match &refusal {
+            None => insert(&tx, record, now_ms, Some(Owner::this()))?,
+            // The question stays.
+            Some(Refusal::Approval { .. }) => {}
+            // Neither an approval nor a run of a lease was used.
+            Some(_) => {
+                tx.rollback()?;
+                return Ok(refusal.map_or(Ok(()), Err));
+            }
         }
         tx.commit()?;
         Ok(refusal.map_or(Ok(()), Err))
@@ -304,6 +330,36 @@ fn switch_of(row: &Row<'_>) -> rusqlite::Result<Switch> {
         by: row.get(2)?,
         since: row.get(3)?,
     })
+}
+
+/// An approval comes last: it is not used for a run that is refused for another reason.
+fn refusal(
+    db: &Connection,
+    record: &ExecutionRecord,
+    wanted: &Wanted<'_>,
+    now_ms: i64,
+) -> Result<Option<Refusal>, StoreError> {
+    if let Some(policy) = wanted.policy
+        && let Some(refusal) = over_quota(db, record, policy, now_ms)?
+    {
+        return Ok(Some(refusal));
+    }
+    if let Some(lease) = wanted.lease
+        && let Some(why) = take_run(db, lease, record)?
+    {
+        return Ok(Some(Refusal::Lease(why)));
+    }
+    match wanted.approval {
+        Some(asked) => match take_approval(db, asked, record, now_ms)? {
+            // The run of the lease was counted for nothing.
+            Some(waiting) => {
+                db.execute("DELETE FROM lease_runs WHERE record_id = ?1", [&record.record_id])?;
+                Ok(Some(Refusal::Approval { id: waiting.approval_id }))
+            }
+            None => Ok(None),
+        },
+        None => Ok(None),
+    }
 }
 
 fn over_quota(

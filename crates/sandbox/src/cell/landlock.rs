@@ -1,6 +1,7 @@
 //! Landlock: the same shape as the mounts, enforced by another part of the kernel.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, PathBeneath, PathFd, Ruleset, RulesetAttr,
@@ -22,17 +23,19 @@ pub(super) fn restrict(plan: &Plan) -> io::Result<()> {
     if plan.network == Network::None {
         rules = rules.handle_access(AccessNet::from_all(abi)).map_err(io::Error::other)?;
     }
-    let allow = |path: &str, access| -> io::Result<PathBeneath<PathFd>> {
+    let allow = |path: &Path, access| -> io::Result<PathBeneath<PathFd>> {
         Ok(PathBeneath::new(PathFd::new(path).map_err(io::Error::other)?, access))
     };
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let scratch = AccessFs::from_all(abi) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev);
-    let mut granted = vec![allow("/", AccessFs::from_read(abi))?];
+    let mut granted = vec![allow(Path::new("/"), AccessFs::from_read(abi))?];
     for name in ["null", "zero", "full", "random", "urandom"] {
-        granted.push(allow(&format!("/dev/{name}"), device)?);
+        granted.push(allow(&Path::new("/dev").join(name), device)?);
     }
     if plan.limits.scratch > 0 {
-        for path in ["/work", "/tmp", "/dev/shm"] {
+        for path in
+            ["/work", "/tmp", "/dev/shm"].map(Path::new).into_iter().chain(plan.writable.iter().map(PathBuf::as_path))
+        {
             granted.push(allow(path, scratch)?);
         }
     }

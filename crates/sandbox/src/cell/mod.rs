@@ -14,7 +14,7 @@ mod landlock;
 mod payload;
 mod root;
 
-pub(crate) use root::harmless;
+pub(crate) use root::open_tree;
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -195,8 +195,8 @@ fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) 
         root::open_trees(&host, &plan.trees)?;
         let_go(&mut host, &mut aside)?;
     }
+    let scratch = root::scratch(&plan.limits, &plan.writable)?;
     root::write_files(&plan.files, plan_fd, contents)?;
-    let scratch = root::scratch(&plan.limits)?;
     if let Some(aside) = aside {
         aside.finish()?;
     }

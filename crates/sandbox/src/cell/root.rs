@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 use super::{Step, c_path};
+use crate::scratch;
 use crate::spec::{Limits, Tree};
 use crate::sys::files;
 use crate::sys::mount::{self, ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY};
@@ -146,9 +147,24 @@ pub(super) fn links(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes a detached tree harmless: read-only, no setuid, no devices, all the way down.
-pub(crate) fn harmless(tree: BorrowedFd<'_>) -> io::Result<()> {
-    mount::set_attr(tree, ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true)
+/// A tree of the host's, whose root directory `root` is, detached and harmless: read-only, no setuid, no devices, all the
+/// way down.
+pub(crate) fn open_tree(root: BorrowedFd<'_>, tree: &Tree) -> io::Result<OwnedFd> {
+    let name = |path: &Path| c_path(path.strip_prefix("/").unwrap_or(path));
+    let fd = match &tree.beneath {
+        None => mount::clone_tree(root, &name(&tree.host)?, true)?,
+        Some(dir) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let dir = rustix::fs::openat(root, &name(dir)?, flags, Mode::empty())?;
+            let found = match tree.host.as_os_str().is_empty() {
+                true => dir,
+                false => files::open_beneath(dir.as_fd(), &name(&tree.host)?, libc::O_PATH)?,
+            };
+            mount::clone_tree(found.as_fd(), c"", true)?
+        }
+    };
+    mount::set_attr(fd.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true)?;
+    Ok(fd)
 }
 
 fn attach(tree: BorrowedFd<'_>, at: &Path) -> Result<(), Failure> {
@@ -174,10 +190,8 @@ pub(super) fn attach_trees(trees: &[Tree], opened: &[OwnedFd]) -> Result<(), Fai
 pub(super) fn open_trees(host: &Host, trees: &[Tree]) -> Result<(), Failure> {
     for tree in trees {
         // From the host's root, not from ours: the fd decides where the relative name starts.
-        let relative = tree.host.strip_prefix("/").unwrap_or(&tree.host);
-        let name = c_path(relative).step("open", &tree.host)?;
-        let fd = mount::clone_tree(host.dir().step("open", &tree.host)?, &name, true).step("open", &tree.host)?;
-        harmless(fd.as_fd()).step("make read-only", &tree.host)?;
+        let root = host.dir().step("open", &tree.host)?;
+        let fd = open_tree(root, tree).step("open", &tree.host)?;
         attach(fd.as_fd(), &tree.cell)?;
     }
     Ok(())
@@ -193,8 +207,9 @@ pub(super) fn write_files(planned: &[PlannedFile], contents: BorrowedFd<'_>, mut
     Ok(())
 }
 
-/// One tmpfs under one cap, seen at three places. With a cap of 0 they stay directories of the read-only root.
-pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
+/// One tmpfs under one cap, seen at three places and where else the program may write. With a cap of 0 the three stay
+/// directories of the read-only root.
+pub(super) fn scratch(limits: &Limits, writable: &[PathBuf]) -> Result<OwnedFd, Failure> {
     let open = |path: &str| {
         rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .step("open the scratch", path)
@@ -202,8 +217,9 @@ pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
     if limits.scratch == 0 {
         return open("work");
     }
-    // The four directories of ours take no inode from the program's share.
-    let options = format!("mode=755,size={},nr_inodes={}", limits.scratch, limits.scratch_inodes.saturating_add(4));
+    // The directories of ours take no inode from the program's share.
+    let inodes = limits.scratch_inodes.saturating_add(4 + writable.len() as u64);
+    let options = format!("mode=755,size={},nr_inodes={inodes}", limits.scratch);
     let options = c_path(options).step("mount the scratch", "")?;
     mount::mount_new(c"tmpfs", c"work", MS_NOSUID | MS_NODEV, &options).step("mount the scratch", "tmpfs")?;
     let whole = open("work")?;
@@ -216,6 +232,13 @@ pub(super) fn scratch(limits: &Limits) -> Result<OwnedFd, Failure> {
     };
     bind(c"tmp", c"tmp")?;
     bind(c"shm", c"dev/shm")?;
+    for (n, at) in writable.iter().enumerate() {
+        let name = scratch::writable_name(n);
+        rustix::fs::mkdirat(&whole, &name, Mode::from_raw_mode(0o755)).step("make the scratch", at)?;
+        let target = inside(at)?;
+        dir(&target)?;
+        bind(&c_path(&name).step("bind the scratch", at)?, &c_path(&target).step("bind the scratch", at)?)?;
+    }
     // Last, over the whole of it, which then is reachable by the fd alone.
     bind(c"work", c"work")?;
     Ok(whole)

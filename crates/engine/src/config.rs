@@ -1,0 +1,52 @@
+//! The operator's own file, `hotcell.toml`: what is enabled here.
+//!
+//! It is read from the state directory, or else from the operator's configuration directory, and never from where a run is
+//! started: what comes with untrusted code must not say what is allowed.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use hotcell_contract::Capabilities;
+use serde::Deserialize;
+
+const NAME: &str = "hotcell.toml";
+const MAX_BYTES: u64 = 64 << 10;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("`{}` cannot be used: {why}", path.display())]
+    File { path: PathBuf, why: String },
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Config {
+    capabilities: Capabilities,
+}
+
+/// What is enabled, by the first file that there is.
+pub fn capabilities(state: Option<&Path>, home: Option<&Path>) -> Result<Capabilities, ConfigError> {
+    for path in [state, home].into_iter().flatten().map(|dir| dir.join(NAME)) {
+        let wrong = |why: String| ConfigError::File { path: path.clone(), why };
+        let meta = match fs::metadata(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            meta => meta.map_err(|e| wrong(e.to_string()))?,
+        };
+        if !meta.is_file() || meta.len() > MAX_BYTES {
+            return Err(wrong(format!("it is no file of at most {MAX_BYTES} bytes")));
+        }
+        let ours = [0, rustix::process::geteuid().as_raw()].contains(&meta.uid());
+        if !ours || meta.mode() & 0o022 != 0 {
+            return Err(wrong("it must be yours or root's, and not be writable by others".into()));
+        }
+        let text = fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
+        let config: Config = toml::from_str(&text).map_err(|e| wrong(e.message().replace('\n', " ")))?;
+        return match config.capabilities.max_lease_minutes {
+            1..=1440 => Ok(config.capabilities),
+            minutes => Err(wrong(format!("max_lease_minutes is {minutes}: give 1 to 1440"))),
+        };
+    }
+    Ok(Capabilities::default())
+}

@@ -1,0 +1,132 @@
+//! Leases: made, handed on, cosigned, verified, and what one allows of a request.
+
+mod keys;
+mod scope;
+mod staging;
+mod verify;
+
+use hotcell_contract::{Lease, Problem, Signed};
+use serde_json::Value;
+
+pub use keys::{KeyError, Keys, Role, SecretKey, Trusted};
+pub(crate) use scope::REPO_AT;
+pub use scope::{Granted, Leased};
+pub(crate) use staging::PACK;
+pub use staging::{LeasedRun, Staging};
+pub(crate) use verify::{Verifier, verify};
+pub use verify::{is_part, read};
+
+/// Why a lease does not count, or not for this.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LeaseRefusal {
+    #[error("the lease `{0}` cannot be read")]
+    NotFound(String),
+    #[error("the lease is malformed: {0}")]
+    Malformed(String),
+    #[error("the lease is signed with the key {0}, which is not trusted here")]
+    UnknownKey(String),
+    #[error("a signature of the lease is not that of the key {0}")]
+    BadSignature(String),
+    #[error("the lease is not valid before {0}")]
+    NotYetValid(String),
+    #[error("the lease expired at {0}")]
+    Expired(String),
+    #[error("the lease is for {given} minutes: {most} at most are allowed here")]
+    TooLong { given: i64, most: i64 },
+    #[error("the lease {id} was revoked by {by}: {reason}")]
+    Revoked { id: String, by: String, reason: String },
+    #[error("the lease has no command like `{0}`")]
+    Command(String),
+    #[error("the lease does not allow the path `{path}`: {why}")]
+    Path { path: String, why: String },
+    #[error("the lease does not allow the variable `{0}`")]
+    Environment(String),
+    #[error("the lease does not allow this network: {0}")]
+    Network(String),
+    #[error("{what} {given} is more than the lease's {most}: give {most} or less")]
+    Limit { what: &'static str, given: String, most: String },
+    #[error("the {most} runs of the lease {id} are used up")]
+    UsedUp { id: String, most: u64 },
+    #[error("the lease is not a part of its parent: {0}")]
+    NotAPart(String),
+    #[error("the policy wants a lease that a human and an agent have signed: a key of the {0} is missing")]
+    Cosigner(&'static str),
+    #[error("the intent of the lease does not stand: {0}")]
+    Intent(String),
+}
+
+impl LeaseRefusal {
+    /// For machines.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            LeaseRefusal::NotFound(_) => "not_found",
+            LeaseRefusal::Malformed(_) => "malformed",
+            LeaseRefusal::UnknownKey(_) => "unknown_key",
+            LeaseRefusal::BadSignature(_) => "bad_signature",
+            LeaseRefusal::NotYetValid(_) => "not_yet_valid",
+            LeaseRefusal::Expired(_) => "expired",
+            LeaseRefusal::TooLong { .. } => "too_long",
+            LeaseRefusal::Revoked { .. } => "revoked",
+            LeaseRefusal::Command(_) => "command_not_allowed",
+            LeaseRefusal::Path { .. } => "path_not_allowed",
+            LeaseRefusal::Environment(_) => "variable_not_allowed",
+            LeaseRefusal::Network(_) => "network_not_allowed",
+            LeaseRefusal::Limit { .. } => "limit_exceeded",
+            LeaseRefusal::UsedUp { .. } => "run_count_used_up",
+            LeaseRefusal::NotAPart(_) => "not_a_subset",
+            LeaseRefusal::Cosigner(_) => "cosigner_missing",
+            LeaseRefusal::Intent(_) => "intent_not_approved",
+        }
+    }
+}
+
+fn malformed(problems: &[Problem]) -> LeaseRefusal {
+    LeaseRefusal::Malformed(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; "))
+}
+
+/// What a key signs: the lease as canonical JSON, without these fields of its outermost level.
+fn signed_bytes(lease: &Lease, without: &[&str]) -> Result<Vec<u8>, LeaseRefusal> {
+    let failed = |e: serde_json::Error| LeaseRefusal::Malformed(e.to_string());
+    let mut value = serde_json::to_value(lease).map_err(failed)?;
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|name, _| !without.contains(&name.as_str()));
+    }
+    serde_json_canonicalizer::to_vec(&value).map_err(failed)
+}
+
+fn for_signature(lease: &Lease) -> Result<Vec<u8>, LeaseRefusal> {
+    signed_bytes(lease, &["sig", "cosigners"])
+}
+
+fn for_cosignature(lease: &Lease) -> Result<Vec<u8>, LeaseRefusal> {
+    signed_bytes(lease, &["cosigners"])
+}
+
+/// A lease as it is written: canonical, with a line's end.
+pub fn text_of(lease: &Lease) -> Result<String, LeaseRefusal> {
+    let bytes = signed_bytes(lease, &[])?;
+    String::from_utf8(bytes).map(|text| text + "\n").map_err(|e| LeaseRefusal::Malformed(e.to_string()))
+}
+
+/// Before it is signed.
+pub fn unsigned() -> Signed {
+    Signed { alg: keys::ALG.into(), kid: String::new(), value: String::new() }
+}
+
+/// Signs a lease that is complete but for that.
+pub fn sign(mut lease: Lease, key: &SecretKey) -> Result<Lease, LeaseRefusal> {
+    let problems = lease.problems();
+    if !problems.is_empty() {
+        return Err(malformed(&problems));
+    }
+    lease.sig = key.sign(&for_signature(&lease)?);
+    Ok(lease)
+}
+
+/// Adds one more signature, once for each key.
+pub(crate) fn cosign(mut lease: Lease, key: &SecretKey) -> Result<Lease, LeaseRefusal> {
+    lease.cosigners.retain(|cosigner| cosigner.kid != key.kid());
+    let signed = key.sign(&for_cosignature(&lease)?);
+    lease.cosigners.push(signed);
+    Ok(lease)
+}
