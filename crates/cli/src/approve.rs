@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::args::grants::{ApproveArgs, ApproveVerb, IntentArgs, IntentVerb, Risk, RollbackArgs};
 use crate::args::{Output, StateArgs};
 use crate::lease::{commands, say};
-use crate::show::harmless;
+use crate::show::{ascii_json, harmless};
 use crate::state;
 
 pub(crate) fn approve(args: ApproveArgs) -> anyhow::Result<ExitCode> {
@@ -77,7 +77,14 @@ fn shown(approval: &Approval) -> String {
     for (name, value) in &approval.what.environment {
         text.push(format!("variable {}={}", harmless(name), harmless(value)));
     }
-    text.push(format!("network {}", approval.what.network));
+    text.push(format!("network {}, standard input empty", approval.what.network));
+    if let Some(state) = &approval.what.capsule {
+        text.push("capsule, with the state".into());
+        text.extend(state.lines().map(harmless));
+    }
+    if let Some(lease) = &approval.what.lease_id {
+        text.push(format!("lease {}", harmless(lease)));
+    }
     for (name, source) in &approval.what.files {
         text.push(format!("--- {}", harmless(name)));
         text.extend(source.lines().map(harmless));
@@ -121,7 +128,7 @@ pub(crate) fn intent(args: IntentArgs) -> anyhow::Result<ExitCode> {
         }
         IntentVerb::Show { id, state } => {
             let intent = state::open(state.state_dir.as_deref())?.intent(&id)?;
-            say(&state, &serde_json::to_string_pretty(&intent)?, &serde_json::to_value(&intent)?)
+            say(&state, &ascii_json(&intent)?, &serde_json::to_value(&intent)?)
         }
     }
 }

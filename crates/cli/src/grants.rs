@@ -6,6 +6,8 @@ use anyhow::{Context, bail};
 use hotcell_contract::{Capabilities, FailureClass, Policy};
 use hotcell_engine::{AskedLimits, Denied, Given, Leased, Request, StateError, Verb, capabilities, enabled, permit};
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::args::CellArgs;
 use crate::policy::state_dir;
 use crate::state;
@@ -23,7 +25,9 @@ pub(crate) fn switches(flag: Option<&std::path::Path>) -> anyhow::Result<Capabil
 
 /// What a file says that may be a lease.
 pub(crate) fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
-    let file = std::fs::File::open(path)?;
+    // Opening a FIFO waits for somebody to write.
+    let file: std::fs::File =
+        rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?.into();
     if !file.metadata()?.is_file() {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::args::grants::{KeyRole, LeaseArgs, LeaseVerb, ScopeArgs};
 use crate::args::{Output, StateArgs};
-use crate::show::harmless;
+use crate::show::{ascii_json, harmless};
 use crate::{grants, state};
 
 /// A lease that does not count, as a look-up that finds nothing.
@@ -45,7 +45,7 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
         LeaseVerb::Verify { lease, state } => verify(&lease, &state),
         LeaseVerb::Show { lease } => {
             let lease = read(&lease)?;
-            writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&lease)?)?;
+            writeln!(std::io::stdout(), "{}", ascii_json(&lease)?)?;
             Ok(ExitCode::SUCCESS)
         }
         LeaseVerb::Revoke { id, reason, by, state } => {
@@ -64,7 +64,7 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
 pub(crate) fn say(state: &StateArgs, text: &str, value: &serde_json::Value) -> anyhow::Result<ExitCode> {
     match state.output {
         Output::Text => writeln!(std::io::stdout(), "{text}")?,
-        Output::Json => writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(value)?)?,
+        Output::Json => writeln!(std::io::stdout(), "{}", ascii_json(value)?)?,
     }
     Ok(ExitCode::SUCCESS)
 }

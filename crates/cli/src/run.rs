@@ -179,7 +179,12 @@ fn cell(
     // Everything that can be wrong with the flags is, before anything is made.
     let verb = if matches!(program, Program::Command(_)) { Verb::Exec } else { Verb::Run };
     let (request, leased) = request(args, verb, program, kind.compile, kind.capsule)?;
+    let asks = policy::named(args)?.is_some_and(|policy| policy.require_approval);
+    if asks && args.stdin.is_some() {
+        bail!("the policy asks for an approval, which is not for a standard input: leave --stdin out");
+    }
     let stdin = match &args.stdin {
+        _ if asks => None,
         Some(file) => Some(File::open(file).with_context(|| format!("cannot read `{}`", file.display()))?.into()),
         None if stdin_is_used => None,
         None => std::io::stdin().as_fd().try_clone_to_owned().ok(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use hotcell_contract::{Outcome, Status, TerminalEvent, Violation, show_duration, show_size};
+use hotcell_contract::{Outcome, Status, TerminalEvent, Violation, is_unseen, show_duration, show_size};
 
 /// Colour is for terminals, and for those who have not said no to it.
 pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
@@ -107,7 +107,19 @@ fn reason(outcome: &Outcome) -> Option<String> {
 
 /// What a program chose must not steer the terminal, nor look like a line of ours.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+    text.chars().flat_map(|c| if is_unseen(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
+}
+
+/// JSON that steers no terminal, whatever is in it: every letter beyond ASCII is written by its number.
+pub(crate) fn ascii_json(value: &impl serde::Serialize) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for letter in serde_json::to_string_pretty(value)?.chars() {
+        match letter {
+            '\n' | ' '..='~' => text.push(letter),
+            _ => letter.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}"))),
+        }
+    }
+    Ok(text)
 }
 
 fn attempt(violation: &Violation) -> String {

@@ -57,24 +57,51 @@ pub struct Review {
     pub comment: String,
 }
 
+/// What a person or an agent is called: nothing that only looks like somebody else.
+pub fn is_name(text: &str) -> bool {
+    (1..=200).contains(&text.len()) && text.trim() == text && !text.chars().any(is_unseen)
+}
+
+pub const NAME: &str = "give 1 to 200 printable characters, without blanks around them";
+
+/// Characters that are not shown, or change how others are shown.
+pub fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+impl Review {
+    pub fn problems(&self) -> Vec<Problem> {
+        let mut found = vec![];
+        if !is_name(&self.by) {
+            found.push(Problem { field: "by", given: quoted(&self.by), allowed: NAME.into() });
+        }
+        if self.comment.len() > 4000 || self.comment.chars().any(|c| is_unseen(c) && c != '\n') {
+            let allowed = "give at most 4000 printable characters".into();
+            found.push(Problem { field: "comment", given: quoted(&self.comment), allowed });
+        }
+        found
+    }
+}
+
 impl Intent {
     pub fn problems(&self) -> Vec<Problem> {
         let mut found = vec![];
         let mut bad = |field, given: String, allowed: &str| {
             found.push(Problem { field, given, allowed: allowed.to_owned() });
         };
+        if !is_name(&self.proposed_by) {
+            bad("proposed_by", quoted(&self.proposed_by), NAME);
+        }
         if !is_id(&self.intent_id) {
             bad("intent_id", quoted(&self.intent_id), "give 1 to 64 letters, digits, `_` or `-`");
         }
         if !is_id(&self.intent_type) {
             bad("intent_type", quoted(&self.intent_type), "give 1 to 64 letters, digits, `_` or `-`");
         }
-        for (field, text, most) in [
-            ("proposed_by", &self.proposed_by, 200),
-            ("goal", &self.goal, 4000),
-            ("rollback_plan", &self.rollback_plan, 4000),
-        ] {
-            if text.trim().is_empty() || text.len() > most || text.chars().any(|c| c.is_control() && c != '\n') {
+        for (field, text, most) in [("goal", &self.goal, 4000), ("rollback_plan", &self.rollback_plan, 4000)] {
+            if text.trim().is_empty() || text.len() > most || text.chars().any(|c| is_unseen(c) && c != '\n') {
                 bad(field, quoted(text), &format!("give 1 to {most} printable characters"));
             }
         }
@@ -92,7 +119,15 @@ impl Intent {
         let scope = &lease.scope;
         let commands = scope.commands_allowlist.iter().all(|c| self.commands.iter().any(|own| covers_words(own, c)));
         let paths = scope.paths_allowlist.iter().all(|path| self.paths.iter().any(|own| covers_path(own, path)));
-        [(commands, "commands"), (paths, "paths")].into_iter().filter(|(is_part, _)| !is_part).map(|(_, w)| w).collect()
+        // What it does not speak of was looked at by nobody.
+        let nothing_else = lease.runner.readonly_mounts.is_empty()
+            && scope.env_allowlist.is_empty()
+            && scope.network == crate::LeaseNetwork::DenyAll;
+        [(commands, "commands"), (paths, "paths"), (nothing_else, "mounts, variables or hosts")]
+            .into_iter()
+            .filter(|(is_part, _)| !is_part)
+            .map(|(_, w)| w)
+            .collect()
     }
 }
 
@@ -138,6 +173,10 @@ pub struct Asked {
     pub files: Vec<(String, String)>,
     pub environment: Vec<(String, String)>,
     pub network: String,
+    /// Python under restricted builtins, and the state that it may read.
+    pub capsule: Option<String>,
+    /// The lease that it is to run under.
+    pub lease_id: Option<String>,
 }
 
 /// The operator's switchboard, `[capabilities]` in his `hotcell.toml`.
@@ -155,8 +194,6 @@ pub struct Capabilities {
     /// `restricted` and `full`.
     pub network: bool,
     pub writable_mounts: bool,
-    pub containers: bool,
-    pub isolation_none: bool,
     /// How long a lease may be valid.
     pub max_lease_minutes: u32,
 }
@@ -172,8 +209,6 @@ impl Default for Capabilities {
             lease_requires_intent: false,
             network: true,
             writable_mounts: true,
-            containers: true,
-            isolation_none: false,
             max_lease_minutes: 10,
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pattern::{REST, covers_path, covers_words};
 use crate::policy::{Problem, quoted};
-use crate::{is_host, is_id};
+use crate::{NAME, is_host, is_id, is_name};
 
 /// On disk: RFC 8785 canonical JSON, and nothing else. The signature is over that without `sig` and `cosigners`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,8 +116,8 @@ impl Lease {
         if let Some(id) = self.intent_id.as_ref().filter(|id| !is_id(id)) {
             bad("intent_id", quoted(id), ids);
         }
-        if self.actor.is_empty() || self.actor.len() > 200 || self.actor.chars().any(char::is_control) {
-            bad("actor", quoted(&self.actor), "give 1 to 200 printable characters");
+        if !is_name(&self.actor) {
+            bad("actor", quoted(&self.actor), NAME);
         }
         if self.holder_key.as_ref().is_some_and(|key| !is_hex(key, 64)) {
             bad("holder_key", quoted(self.holder_key.as_deref().unwrap_or_default()), "give 64 hexadecimal digits");
@@ -179,7 +179,10 @@ impl Lease {
                 "give absolute directories that are no place of the cell's own",
             );
         }
-        for path in writable_mounts {
+        for (n, path) in writable_mounts.iter().enumerate() {
+            if writable_mounts[..n].iter().any(|other| is_inside(path, other) || is_inside(other, path)) {
+                bad("runner.writable_mounts", quoted(path), "none of them may be inside another");
+            }
             match repo_path(path, false).filter(|path| !path.is_empty()) {
                 None => bad("runner.writable_mounts", quoted(path), "give repo://DIR"),
                 Some(_) if !self.allows_path(&format!("{path}/**")) => {
@@ -230,11 +233,9 @@ impl Lease {
         must(own.max_runs <= theirs.max_runs, "limits.max_runs");
         let part = |own: &[String], theirs: &[String]| own.iter().all(|path| theirs.contains(path));
         must(part(&self.runner.readonly_mounts, &parent.runner.readonly_mounts), "runner.readonly_mounts");
-        let inside =
-            |own: &String, dir: &String| own == dir || own.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'));
         let writable = &parent.runner.writable_mounts;
         must(
-            self.runner.writable_mounts.iter().all(|own| writable.iter().any(|dir| inside(own, dir))),
+            self.runner.writable_mounts.iter().all(|own| writable.iter().any(|dir| is_inside(own, dir))),
             "runner.writable_mounts",
         );
         larger
@@ -249,6 +250,10 @@ impl Lease {
     pub fn chain(&self) -> impl Iterator<Item = &Lease> {
         std::iter::successors(Some(self), |lease| lease.parent.as_deref())
     }
+}
+
+fn is_inside(path: &str, dir: &str) -> bool {
+    path == dir || path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
 }
 
 pub fn is_hex(text: &str, digits: usize) -> bool {

@@ -13,7 +13,7 @@ pub use class::*;
 pub use grant::*;
 pub use lease::*;
 pub use outcome::*;
-pub use pattern::{covers_path, covers_words, matches_path, matches_words, may_match_below};
+pub use pattern::{covers_path, covers_words, matches_or_holds, matches_path, matches_words, may_match_below};
 pub use policy::*;
 pub use record::*;
 pub use values::*;

@@ -92,6 +92,12 @@ pub fn matches_path(pattern: &str, path: &str) -> bool {
     covers_pieces(&pieces(pattern), &letters, |wildcard, piece| wildcard == Piece::Stars || piece != Piece::Letter('/'))
 }
 
+/// Whether a path, or a directory that it is in, is matched.
+pub fn matches_or_holds(pattern: &str, path: &str) -> bool {
+    let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    ends.into_iter().any(|end| matches_path(pattern, &path[..end]))
+}
+
 /// Whether any path below a directory could be matched; true when in doubt.
 pub fn may_match_below(pattern: &str, dir: &str) -> bool {
     let fixed = pattern.split('*').next().unwrap_or_default();
@@ -120,6 +126,12 @@ mod tests {
         ];
         yes.iter().for_each(|(pattern, path)| assert!(matches_path(pattern, path), "{pattern} {path}"));
         no.iter().for_each(|(pattern, path)| assert!(!matches_path(pattern, path), "{pattern} {path}"));
+    }
+
+    #[test]
+    fn what_is_in_a_matched_directory() {
+        assert!(matches_or_holds("a", "a/b/c") && matches_or_holds("a/*", "a/b/c") && matches_or_holds("a/b", "a/b"));
+        assert!(!matches_or_holds("a/b", "a/bc") && !matches_or_holds("b", "a/b") && !matches_or_holds("a/b", "a"));
     }
 
     #[test]

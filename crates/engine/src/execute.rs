@@ -87,6 +87,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         }
     }
     planned.complete();
+    planned.run.limits.wall = request.granted.at_most(planned.run.limits.wall);
     call.tell(Progress::Running);
     let stdin = call.stdin.take();
     let streams = Streams {

@@ -246,7 +246,10 @@ fn program(
         Some(spec)
     });
     let with = |spec: Option<Spec>, asked: &Limits| -> Result<Option<Spec>, PlanError> {
-        spec.map(|spec| Ok(Spec { limits: limits(asked)?, ..spec })).transpose()
+        let Some(mut spec) = spec else { return Ok(None) };
+        spec.limits = limits(asked)?;
+        spec.limits.wall = request.granted.at_most(spec.limits.wall);
+        Ok(Some(spec))
     };
     let step = plan.run.clone();
     if args.iter().any(|arg| arg.as_bytes().contains(&0)) {
@@ -294,7 +297,9 @@ pub(crate) fn preparation_spec(
         on_violation: OnViolation::Fail,
         ..request.clone()
     };
-    check_spec(&base(&nobody)?, preparation.step.clone(), tools, &whole)
+    let mut spec = check_spec(&base(&nobody)?, preparation.step.clone(), tools, &whole)?;
+    spec.limits.wall = request.granted.at_most(spec.limits.wall);
+    Ok(spec)
 }
 
 /// The words of a step, its variables and its tools.

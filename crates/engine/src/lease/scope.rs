@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_contract::{
-    Lease, LeaseNetwork, NetworkPolicy, matches_path, matches_words, repo_path, show_duration, show_size,
+    Lease, LeaseNetwork, NetworkPolicy, matches_or_holds, matches_path, matches_words, repo_path, show_duration,
+    show_size,
 };
 use jiff::Timestamp;
 
@@ -39,6 +40,23 @@ pub struct Granted {
     pub(crate) mounts: Vec<PathBuf>,
     /// Where the program starts; /work, where nothing else is said.
     pub(crate) workdir: Option<PathBuf>,
+    /// When everything must be over.
+    expires: Option<Timestamp>,
+}
+
+impl Granted {
+    /// The time that a cell may take which begins now.
+    pub(crate) fn at_most(&self, wall: Duration) -> Duration {
+        let Some(expires) = self.expires else { return wall };
+        let left = expires.as_millisecond() - Timestamp::now().as_millisecond();
+        // A cell without any time is one that is killed at once, and says why.
+        wall.min(Duration::from_millis(u64::try_from(left).unwrap_or(0).max(1)))
+    }
+
+    /// Whether the program sees anything of the host's that nobody has looked at before.
+    pub(crate) fn shows_something(&self) -> bool {
+        self.shown.is_some() || !self.mounts.is_empty()
+    }
 }
 
 /// What the cell sees of a repository.
@@ -126,15 +144,14 @@ impl Leased {
             return Err(LeaseRefusal::Limit { what: "--cpus", given, most });
         }
         limits.cpus = limits.cpus.min(own.cpu_quota);
-        let left = self.expires.as_millisecond() - Timestamp::now().as_millisecond();
-        let left = u64::try_from(left).ok().filter(|ms| *ms > 0);
-        let left = left.ok_or_else(|| LeaseRefusal::Expired(self.expires.to_string()))?;
-        for limits in [&mut request.limits, &mut request.compile] {
-            limits.wall_ms = limits.wall_ms.min(left);
-            // Nothing of it goes on behind the expiry.
-            limits.grace_ms = limits.grace_ms.min(500);
+        let compile = &mut request.compile;
+        compile.memory_bytes = compile.memory_bytes.min(own.mem_quota_mb << 20);
+        compile.cpus = compile.cpus.min(own.cpu_quota);
+        request.granted.expires = Some(self.expires);
+        match self.is_over() {
+            true => Err(LeaseRefusal::Expired(self.expires.to_string())),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// The repository, the mounts and the working directory.
@@ -168,8 +185,10 @@ impl Leased {
     }
 
     pub(crate) fn denies(&self, path: &str) -> bool {
-        let pattern = |text: &String| repo_path(text, true).is_some_and(|pattern| matches_path(pattern, path));
-        self.lease.scope.paths_denylist.iter().any(pattern) || !self.lease.scope.paths_allowlist.iter().any(pattern)
+        let by = |list: &[String], matches: fn(&str, &str) -> bool| {
+            list.iter().filter_map(|text| repo_path(text, true)).any(|pattern| matches(pattern, path))
+        };
+        by(&self.lease.scope.paths_denylist, matches_or_holds) || !by(&self.lease.scope.paths_allowlist, matches_path)
     }
 }
 

@@ -113,7 +113,8 @@ impl LeasedRun<'_> {
             return Err("the lease has expired".into());
         }
         let said = |e: io::Error| e.to_string();
-        if let Some(path) = found.moved_on(repo).map_err(said)? {
+        let _alone = repo.lock().map_err(said)?;
+        if let Some(path) = found.moved_on(repo)? {
             return Err(format!("`{path}` was changed by somebody else meanwhile"));
         }
         let lease = &self.leased.lease;

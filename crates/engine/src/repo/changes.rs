@@ -52,7 +52,7 @@ pub(crate) fn changes(
     scratch: &Scratch,
     is_denied: &dyn Fn(&str) -> bool,
 ) -> Result<Changes, String> {
-    let mut found = Changes::default();
+    let (mut found, mut total) = (Changes::default(), 0u64);
     for (n, (dir, files)) in selection.writable.iter().enumerate() {
         let failed = |e: io::Error| format!("what the run left in `{}` cannot be read: {e}", dir.display());
         let (left, more) = scratch.writable_files(n, MAX_CHANGES).map_err(failed)?;
@@ -69,8 +69,10 @@ pub(crate) fn changes(
             if is_denied(&name) {
                 return Err(format!("the run made `{name}`, which the lease denies"));
             }
-            if file.bytes > MAX_FILE {
-                return Err(format!("`{name}` has more than {MAX_FILE} bytes"));
+            // A sparse file costs the program nothing, and the host its full length.
+            total = total.saturating_add(file.bytes);
+            if total > MAX_FILE {
+                return Err(format!("the run left more than {} MiB", MAX_FILE >> 20));
             }
             let mut bytes = vec![];
             let read =
@@ -115,22 +117,26 @@ impl Changes {
     }
 
     /// Whether the repository is as it was when the run began.
-    pub(crate) fn moved_on(&self, repo: &Repository) -> io::Result<Option<&str>> {
+    pub(crate) fn moved_on(&self, repo: &Repository) -> Result<Option<&str>, String> {
         for change in &self.list {
-            if repo.state(Path::new(&change.path))? != change.before {
+            let now = repo.state(Path::new(&change.path)).map_err(|e| format!("`{}`: {e}", change.path))?;
+            if now != change.before {
                 return Ok(Some(&change.path));
             }
         }
         Ok(None)
     }
 
-    pub(crate) fn carry_out(&self, repo: &Repository) -> io::Result<()> {
-        for change in &self.list {
+    /// What is gone goes first: a directory may stand where a file was.
+    pub(crate) fn carry_out(&self, repo: &Repository) -> Result<(), String> {
+        let (gone, new): (Vec<&Change>, Vec<&Change>) = self.list.iter().partition(|change| change.after.is_none());
+        for change in gone.into_iter().chain(new) {
             let path = Path::new(&change.path);
-            match (&change.after, self.after.get(&change.path)) {
-                (Some(after), Some(bytes)) => repo.write(path, bytes, after.mode)?,
-                _ => repo.remove(path)?,
-            }
+            let done = match (&change.after, self.after.get(&change.path)) {
+                (Some(after), Some(bytes)) => repo.write(path, bytes, after.mode),
+                _ => repo.remove(path),
+            };
+            done.map_err(|e| format!("`{}`: {e}", change.path))?;
         }
         Ok(())
     }

@@ -12,8 +12,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -48,6 +49,9 @@ impl FileState {
     }
 }
 
+/// Who changes a repository does so in moments.
+const LOCK_WITHIN: Duration = Duration::from_secs(30);
+
 /// A file that is larger is not copied into cells or out of them.
 const MAX_FILE: u64 = 64 << 20;
 
@@ -56,6 +60,22 @@ impl Repository {
         let root = path.canonicalize()?;
         let dir = rustix::fs::open(&root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Repository { root, dir })
+    }
+
+    /// Alone with the repository, among those of us who change it, until the fd is closed.
+    pub(crate) fn lock(&self) -> io::Result<OwnedFd> {
+        let fd = self.directory(Path::new(""))?;
+        let until = Instant::now() + LOCK_WITHIN;
+        loop {
+            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(fd),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::Error::other("somebody else is changing it")),
+                Err(e) => return Err(e.into()),
+            }
+        }
     }
 
     fn beneath(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
@@ -126,6 +146,11 @@ impl Repository {
             let above = self.directory(&at)?;
             at.push(name);
             match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) if rustix::process::geteuid().is_root() => {
+                    let owner = rustix::fs::fstat(&above)?;
+                    let (uid, gid) = (rustix::fs::Uid::from_raw(owner.st_uid), rustix::fs::Gid::from_raw(owner.st_gid));
+                    rustix::fs::fchown(self.directory(&at)?, Some(uid), Some(gid))?;
+                }
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
                 Err(e) => return Err(e.into()),
             }

@@ -45,6 +45,7 @@ pub(crate) fn rollback(pack: &Path, repository: Option<&Path>, force: bool) -> R
     let root = repository.unwrap_or(&manifest.repository);
     let unusable = |error| RollbackError::Repository { path: root.to_owned(), error };
     let repo = Repository::open(root).map_err(unusable)?;
+    let _alone = repo.lock().map_err(unusable)?;
     let mut contents = vec![];
     for change in &manifest.changes {
         if !is_inside(&manifest, change) {

@@ -4,7 +4,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use hotcell_contract::{covers_path, matches_path, may_match_below};
+use hotcell_contract::{covers_path, matches_or_holds, matches_path, may_match_below};
 use rustix::fs::{AtFlags, FileType};
 
 use super::Repository;
@@ -70,14 +70,19 @@ fn refused(path: &Path, why: impl ToString) -> LeaseRefusal {
 
 impl Walk<'_> {
     fn is_allowed(&self, path: &str) -> bool {
-        self.allow.iter().any(|pattern| matches_path(pattern, path))
-            && !self.deny.iter().any(|pattern| matches_path(pattern, path))
+        self.allow.iter().any(|pattern| matches_path(pattern, path)) && !self.is_denied(path)
+    }
+
+    /// What is in a denied directory is denied with it.
+    fn is_denied(&self, path: &str) -> bool {
+        self.deny.iter().any(|pattern| matches_or_holds(pattern, path))
     }
 
     /// All of it, and nothing of it denied: as a tree then, without a copy.
     fn is_whole(&self, dir: &str) -> bool {
         let below = if dir.is_empty() { "**".to_owned() } else { format!("{dir}/**") };
         self.allow.iter().any(|pattern| covers_path(pattern, &below))
+            && !self.is_denied(dir)
             && !self.deny.iter().any(|pattern| may_match_below(pattern, dir))
     }
 
@@ -99,7 +104,8 @@ impl Walk<'_> {
                     let file = self.snapshot(&path)?;
                     self.found.files.extend(file);
                 }
-                FileType::Directory if !is_writable && self.allow.iter().any(|p| may_match_below(p, name)) => {
+                FileType::Directory if self.is_denied(name) || is_writable => {}
+                FileType::Directory if self.allow.iter().any(|p| may_match_below(p, name)) => {
                     self.look(&path, depth + 1)?;
                 }
                 _ => {}

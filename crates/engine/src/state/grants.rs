@@ -3,7 +3,9 @@
 use hotcell_contract::{Approval, ApprovalStatus, ExecutionRecord, Intent, IntentStatus, Lease};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
 
+use super::hex;
 use super::store::{Owner, Store, StoreError};
 use crate::lease::LeaseRefusal;
 
@@ -11,7 +13,9 @@ pub(super) const SCHEMA: &str = "
 CREATE TABLE leases (
   lease_id TEXT PRIMARY KEY, actor TEXT NOT NULL, intent_id TEXT, issued_at TEXT NOT NULL, expires_at TEXT NOT NULL,
   max_runs BIGINT NOT NULL);
-CREATE TABLE lease_runs (lease_id TEXT NOT NULL, record_id TEXT NOT NULL, PRIMARY KEY (lease_id, record_id));
+CREATE TABLE lease_runs (
+  fingerprint TEXT NOT NULL, lease_id TEXT NOT NULL, record_id TEXT NOT NULL, PRIMARY KEY (fingerprint, record_id));
+CREATE INDEX lease_runs_by_record ON lease_runs (record_id);
 CREATE TABLE revocations (lease_id TEXT PRIMARY KEY, by_whom TEXT NOT NULL, reason TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE approvals (
   approval_id TEXT PRIMARY KEY, policy_id TEXT NOT NULL, tenant_id TEXT NOT NULL, request_hash TEXT NOT NULL,
@@ -44,19 +48,28 @@ pub(super) fn take_run(
         if let Some((by, reason)) = revocation(db, &id)? {
             return Ok(Some(LeaseRefusal::Revoked { id, by, reason }));
         }
-        let sql = "SELECT COUNT(*) FROM lease_runs WHERE lease_id = ?1";
-        let runs: i64 = db.prepare(sql)?.query_row([&id], |row| row.get(0))?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM leases WHERE lease_id = ?1)";
+        if lease.parent.is_some() && db.prepare(sql)?.query_row([&id], |row| row.get(0))? {
+            return Ok(Some(LeaseRefusal::NotAPart("its lease_id is that of another lease".into())));
+        }
+        let sql = "SELECT COUNT(*) FROM lease_runs WHERE fingerprint = ?1";
+        let runs: i64 = db.prepare(sql)?.query_row([fingerprint(lease)], |row| row.get(0))?;
         if runs as u64 >= lease.limits.max_runs {
             return Ok(Some(LeaseRefusal::UsedUp { id, most: lease.limits.max_runs }));
         }
     }
     for lease in lease.chain() {
-        db.execute(
-            "INSERT INTO lease_runs (lease_id, record_id) VALUES (?1, ?2)",
-            params![lease.lease_id, record.record_id],
-        )?;
+        let sql = "INSERT INTO lease_runs (fingerprint, lease_id, record_id) VALUES (?1, ?2, ?3)";
+        db.execute(sql, params![fingerprint(lease), lease.lease_id, record.record_id])?;
     }
     Ok(None)
+}
+
+/// A lease by what it says: its id was chosen by whoever made it. Without the cosigners, so that one more of them does
+/// not make it another lease.
+fn fingerprint(lease: &Lease) -> String {
+    let bare = Lease { cosigners: vec![], ..lease.clone() };
+    hex(&Sha256::digest(crate::lease::text_of(&bare).unwrap_or_default().as_bytes()))
 }
 
 fn revocation(db: &Connection, id: &str) -> Result<Option<(String, String)>, StoreError> {

@@ -150,8 +150,13 @@ impl State {
         }
         self.sweep()?;
         let record = record(request, who, policy, lease);
+        if policy.is_some_and(|policy| policy.require_approval) && request.granted.shows_something() {
+            let why = "an approval is for code that was seen whole, and the lease shows something of the host's";
+            self.deny_record(record, FailureClass::ApprovalRequired, why)?;
+            return Err(StateError::Refused { class: FailureClass::ApprovalRequired, why: why.into() });
+        }
         let question = policy.filter(|policy| policy.require_approval);
-        let question = question.map(|policy| permits::question(request, who, policy));
+        let question = question.map(|policy| permits::question(request, who, policy, lease));
         let wanted = Wanted { policy, lease, approval: question.as_ref() };
         if let Err(refusal) = self.store.admit(&record, &wanted, now_ms())? {
             let class = match &refusal {

@@ -1,5 +1,7 @@
 //! What the operator gives out and takes back: keys, leases, approvals, intents.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hotcell_contract::{
@@ -63,7 +65,10 @@ impl State {
                 false => Ok(()),
             };
         };
-        let intent = self.intent(id)?;
+        let intent = match self.intent(id) {
+            Err(StateError::Unknown { .. }) => return refused(format!("{id} is not known here")),
+            intent => intent?,
+        };
         if !matches!(intent.status, IntentStatus::Approved | IntentStatus::Implemented) {
             return refused(format!("{id} is {}", word(&intent.status)));
         }
@@ -98,6 +103,10 @@ impl State {
         let lease = verify(bytes, &self.verifier(&trusted, capabilities, policy))?;
         if let Some((id, by, reason)) = self.store.revocation(&lease)? {
             return Err(LeaseRefusal::Revoked { id, by, reason }.into());
+        }
+        // What it was issued for may have been rejected since.
+        if lease.intent_id.is_some() {
+            self.allow_intent(&lease, capabilities)?;
         }
         Ok(lease)
     }
@@ -249,6 +258,10 @@ impl State {
         if !matches!(was, IntentStatus::Proposed | IntentStatus::Approved) {
             return Err(StateError::Intent(format!("{id} is {}: it can't be reviewed any more", word(&was))));
         }
+        let problems = review.problems();
+        if !problems.is_empty() {
+            return Err(StateError::Intent(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")));
+        }
         if review.by == intent.proposed_by {
             return Err(StateError::Intent(format!("{} has proposed {id}: somebody else must review it", review.by)));
         }
@@ -264,11 +277,14 @@ impl State {
         }
     }
 
-    /// What has become of an intent.
-    pub fn mark_intent(&mut self, id: &str, status: IntentStatus) -> Result<(), StateError> {
+    /// What has become of an intent that was approved.
+    fn mark_intent(&mut self, id: &str, status: IntentStatus) -> Result<(), StateError> {
         let mut intent = self.intent(id)?;
         let was = std::mem::replace(&mut intent.status, status);
-        if was != status && self.store.put_intent(&intent, 0, Some(was))? {
+        if was != status
+            && matches!(was, IntentStatus::Approved | IntentStatus::Implemented)
+            && self.store.put_intent(&intent, 0, Some(was))?
+        {
             self.audit.append("intent_event.MARKED", json!({ "intent_id": id, "status": word(&status) }))?;
         }
         Ok(())
@@ -295,10 +311,9 @@ fn word(status: &IntentStatus) -> &'static str {
     }
 }
 
-/// The question that a policy with `require_approval` asks about a request: bound to everything that is to run.
-pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Approval {
-    let mut sum = Sha256::new();
-    frame(&mut sum, code_hash(request).as_bytes());
+/// The question that a policy with `require_approval` asks about a request: bound to everything that is to run, and to the
+/// policy as it is.
+pub(super) fn question(request: &Request, who: &Who, policy: &Policy, lease: Option<&Lease>) -> Approval {
     let (language, argv, files) = match &request.program {
         Program::Command(argv) => (None, argv.as_slice(), &[][..]),
         Program::Source { language, source, args } => {
@@ -309,27 +324,24 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Approva
             (Some(language.name.clone()), args.as_slice(), files)
         }
     };
-    frame(&mut sum, language.as_deref().unwrap_or_default().as_bytes());
-    let lossy = |word: &std::ffi::OsString| word.to_string_lossy().into_owned();
-    for word in argv {
-        frame(&mut sum, std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str()));
-    }
-    for (name, value) in &request.env {
-        frame(&mut sum, b"env");
-        frame(&mut sum, std::os::unix::ffi::OsStrExt::as_bytes(name.as_os_str()));
-        frame(&mut sum, std::os::unix::ffi::OsStrExt::as_bytes(value.as_os_str()));
-    }
-    let network = format!("{:?}", request.network).to_lowercase();
-    frame(&mut sum, network.as_bytes());
-    let state = request.capsule.as_ref().and_then(|capsule| capsule.state.as_deref());
-    frame(&mut sum, state.unwrap_or_default());
+    let lossy = |word: &OsString| word.to_string_lossy().into_owned();
+    let capsule = request.capsule.as_ref().map(|capsule| shown(capsule.state.as_deref().unwrap_or_default()));
+    let what = Asked {
+        language,
+        argv: argv.iter().map(lossy).collect(),
+        files: files.iter().map(|(name, bytes)| (name.clone(), shown(bytes))).collect(),
+        environment: request.env.iter().map(|(name, value)| (lossy(name), lossy(value))).collect(),
+        network: format!("{:?}", request.network).to_lowercase(),
+        capsule,
+        lease_id: lease.map(|lease| lease.lease_id.clone()),
+    };
     let now = Timestamp::now();
     Approval {
         approval_id: uuid::Uuid::now_v7().to_string(),
         policy_id: policy.policy_id.clone(),
         tenant_id: who.tenant_id.clone(),
         user_id: who.user_id.clone(),
-        request_hash: hex(&sum.finalize()),
+        request_hash: request_hash(request, who, policy, &what, argv),
         status: ApprovalStatus::Pending,
         asked_at: now.to_string(),
         expires_at: now.checked_add(ASKED_FOR).unwrap_or(now).to_string(),
@@ -337,14 +349,28 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Approva
         decided_at: None,
         reason: None,
         record_id: None,
-        what: Asked {
-            language,
-            argv: argv.iter().map(lossy).collect(),
-            files: files.iter().map(|(name, bytes)| (name.clone(), shown(bytes))).collect(),
-            environment: request.env.iter().map(|(name, value)| (lossy(name), lossy(value))).collect(),
-            network,
-        },
+        what,
     }
+}
+
+/// Each part behind its length, each list behind its count: two requests that differ in anything have different hashes.
+fn request_hash(request: &Request, who: &Who, policy: &Policy, what: &Asked, argv: &[OsString]) -> String {
+    let mut sum = Sha256::new();
+    let described = [
+        code_hash(request),
+        serde_json::to_string(policy).unwrap_or_default(),
+        serde_json::to_string(&(&what.language, &what.network, &what.lease_id, &who.user_id)).unwrap_or_default(),
+        serde_json::to_string(&request.limits).unwrap_or_default(),
+    ];
+    described.iter().for_each(|part| frame(&mut sum, part.as_bytes()));
+    let mut list = |words: Vec<&[u8]>| {
+        frame(&mut sum, &(words.len() as u64).to_le_bytes());
+        words.into_iter().for_each(|word| frame(&mut sum, word));
+    };
+    list(argv.iter().map(|word| word.as_bytes()).collect());
+    list(request.env.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).collect());
+    list(request.capsule.iter().map(|capsule| capsule.state.as_deref().unwrap_or_default()).collect());
+    hex(&sum.finalize())
 }
 
 fn shown(bytes: &[u8]) -> String {
