@@ -250,6 +250,26 @@ fn a_log_that_is_removed_with_its_head() {
 }
 
 #[test]
+fn a_log_that_is_removed_while_something_runs() {
+    let place = Place::new();
+    let mut going = place.start(&[], &["sh", "-c", "echo ready; cat"]);
+    std::fs::remove_dir_all(place.state().join("audit")).expect("ours");
+    going.let_go();
+    let ran = going.end();
+    assert!(ran.code == 125 && ran.stderr.contains("audit log is not as it was left"), "{} {}", ran.code, ran.stderr);
+    let (whole, _) = place.verify();
+    assert!(!whole, "a log of nothing is whole");
+    place.runs_nothing(&["audit log"]);
+    // One that is left alone.
+    let place = Place::new();
+    let mut going = place.start(&[], &["sh", "-c", "echo ready; cat"]);
+    place.pass(&[]);
+    going.let_go();
+    assert_eq!(going.end().code, 0);
+    place.is_whole();
+}
+
+#[test]
 fn an_edit_to_what_is_no_text() {
     let place = Place::new();
     assert_eq!(place.go(&["killswitch", "on", "--reason", "a \u{fffd} b"]).code, 0);

@@ -107,9 +107,10 @@ impl State {
         &self.dir
     }
 
-    /// A log that is gone altogether is missed by the records.
+    /// A log that is gone altogether is missed by the records of what has ended. One of what is going says nothing: its
+    /// process may be about to write the first entry. Those who have ended have written before, so the log is looked at last.
     fn has_lost_its_log(&self) -> Result<bool, StateError> {
-        Ok(self.audit.is_empty() && self.store.has_records()?)
+        Ok(self.audit.is_empty() && self.store.has_ended()? && self.audit.is_empty())
     }
 
     pub fn verify_audit(&self) -> Result<Verified, StateError> {
@@ -253,8 +254,7 @@ impl State {
         record.memory_peak_mb = Some(outcome.usage.memory_peak_bytes as f64 / 1048576.0);
         (record.completed_at, record.failure_class) = (Some(now()), outcome.failure_class);
         record.error_message.clone_from(&outcome.message);
-        self.audit.append(&format!("exec_event.{name}"), event(&record))?;
-        Ok(self.store.finish(&record)?)
+        self.end(&record, name)
     }
 
     /// A run that was admitted and could not be carried out.
@@ -262,8 +262,16 @@ impl State {
         let mut record = ticket.record;
         (record.status, record.failure_class) = (RecordStatus::Failed, Some(FailureClass::SetupFailure));
         (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
-        self.audit.append("exec_event.FINISHED", event(&record))?;
-        Ok(self.store.finish(&record)?)
+        self.end(&record, "FINISHED")
+    }
+
+    fn end(&mut self, record: &ExecutionRecord, name: &str) -> Result<(), StateError> {
+        // It was written down when it began.
+        if self.audit.is_empty() {
+            return Err(AuditError::Damaged("its entries are gone".into()).into());
+        }
+        self.audit.append(&format!("exec_event.{name}"), event(record))?;
+        Ok(self.store.finish(record)?)
     }
 
     /// Something that an operator did.

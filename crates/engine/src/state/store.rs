@@ -152,8 +152,10 @@ impl Store {
         Ok(Store { db })
     }
 
-    pub(super) fn has_records(&self) -> Result<bool, StoreError> {
-        Ok(self.db.query_row("SELECT EXISTS (SELECT 1 FROM records)", [], |row| row.get(0))?)
+    /// Whether anything was refused, or has ended.
+    pub(super) fn has_ended(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM records WHERE status <> 'running')";
+        Ok(self.db.query_row(sql, [], |row| row.get(0))? || !self.orphans()?.is_empty())
     }
 
     /// Runs whose process is gone without a word.
