@@ -61,8 +61,12 @@ pub(crate) fn verdict(outcome: &Outcome) {
     if let Some(class) = outcome.failure_class {
         line += &format!(" {}", painted(&format!("{class:?}"), Style::new().bold(), terminal));
     }
-    if let Some(what) = reason(outcome) {
-        line += &format!(": {what}");
+    // A program that was never started has not failed: it is the last phase that did.
+    let compiling = outcome.phases.last().is_some_and(|phase| phase.name == "compile" && phase.tier.is_none());
+    match reason(outcome) {
+        Some(what) if compiling => line += &format!(": while compiling, {what}"),
+        Some(what) => line += &format!(": {what}"),
+        None => {}
     }
     let usage = format!(
         "{} wall, {} cpu, {} peak",

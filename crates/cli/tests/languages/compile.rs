@@ -37,7 +37,8 @@ fn a_compile_error_has_the_compilers_message_and_its_status() {
         let text = place.text([&file]).go();
         assert_eq!(text.code, code, "{name}: {}", text.stderr);
         assert!(text.stderr.contains(message) && text.stdout.is_empty(), "{name}: {}", text.brief());
-        assert!(text.stderr.lines().last().unwrap_or_default().starts_with("hotcell: fail CompileError"));
+        let end = text.stderr.lines().last().unwrap_or_default();
+        assert!(end.starts_with(&format!("hotcell: fail CompileError: while compiling, exit {code} (")), "{end}");
         let json = place.run([&file]).go().fails("CompileError", code);
         assert!(json.err().contains(message), "{name}: {}", json.brief());
         assert_eq!(json.phases(), ["compile"]);
@@ -117,11 +118,25 @@ fn a_compiler_that_makes_nothing_has_no_status_of_success() {
     assert!(text.code != 0 && json.code != 0, "{}", json.brief());
 }
 
+/// What the program does later is not laid to the compiler.
+#[test]
+fn the_summary_says_which_of_the_two_failed() {
+    let end = |text: &Ran| text.stderr.lines().last().unwrap_or_default().to_owned();
+    let (text, _) = made(&Place::new(), "sleep 60", &["--compile-timeout", "300ms"]);
+    let want = "hotcell: fail TimeoutViolation: while compiling, wall time over 300 ms (";
+    assert!(end(&text).starts_with(want), "{}", text.stderr);
+    let program = "printf \"#!/bin/sh\\nexit 3\\n\" > /work/main; chmod 755 /work/main";
+    let (text, json) = made(&Place::new(), program, &[]);
+    assert_eq!(json.phases(), ["compile", "run"]);
+    assert!(end(&text).starts_with("hotcell: fail RuntimeError: exit 3 ("), "{}", text.stderr);
+}
+
 #[test]
 fn a_compiler_that_is_ended_by_a_signal_is_a_compile_error() {
     let (text, json) = made(&Place::new(), "kill -SEGV $$", &[]);
     assert_eq!(text.code, 128 + 11, "{}", text.stderr);
-    assert!(text.stderr.lines().last().unwrap_or_default().contains("signal 11"), "{}", text.stderr);
+    let end = text.stderr.lines().last().unwrap_or_default();
+    assert!(end.contains("CompileError: while compiling, the compiler was ended by signal 11 ("), "{}", text.stderr);
     let json = json.fails("CompileError", 128 + 11);
     assert_eq!((&json.outcome["exit_code"], &json.outcome["signal"]), (&Value::Null, &11.into()));
     assert_eq!(json.phases(), ["compile"]);
@@ -134,7 +149,7 @@ fn a_compiler_that_floods_its_output_is_a_violation() {
     assert_eq!(text.code, 123, "{}", text.stderr.chars().take(2000).collect::<String>());
     assert!(text.stderr.len() < 12 << 20, "{} bytes were let through", text.stderr.len());
     let end: String = text.stderr.chars().skip(text.stderr.chars().count().saturating_sub(300)).collect();
-    assert!(end.contains("hotcell: fail OutputLimitViolation"), "{end}");
+    assert!(end.contains("hotcell: fail OutputLimitViolation: while compiling, "), "{end}");
     assert_eq!((json.class(), json.code), ("OutputLimitViolation", 123));
     assert_eq!(json.phases(), ["compile"]);
     assert!(json.stdout.len() < 30 << 20, "{} bytes of JSON", json.stdout.len());

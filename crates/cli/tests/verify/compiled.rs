@@ -49,6 +49,45 @@ fn go_fails_with_a_module_and_without() {
 }
 
 #[test]
+fn go_is_heard_in_words() {
+    let says = r#"package calc
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestSays(t *testing.T) {
+	fmt.Println(`{"Action":"output","Output":"as it was printed"}`)
+	fmt.Println("tab\tand \"quotes\"")
+	t.Error("it is wrong")
+}
+"#;
+    let files = [GO_MOD, ("calc.go", GO), ("calc_test.go", says)];
+    let ran = verified(&files);
+    tests(&ran, "go test", 0, 1, 0, &["example.com/calc.TestSays"]);
+    let lines = [
+        r#"{"Action":"output","Output":"as it was printed"}"#,
+        "tab\tand \"quotes\"",
+        "    calc_test.go:11: it is wrong",
+        "--- FAIL: TestSays",
+    ];
+    let text = Project::new(&files).verify().text().run().stderr;
+    for said in [phase(&ran, "go test")["stdout"].as_str(), ran.outcome["stdout"].as_str(), Some(&text)] {
+        let said = said.expect("a text");
+        for line in lines {
+            assert!(said.lines().any(|known| known.starts_with(line)), "{line} is not in {said}");
+        }
+        assert!(!said.contains("\"Package\""), "{said}");
+    }
+    // Those who pass are heard in the same way.
+    let ran = verified(&[GO_MOD, ("calc.go", GO), ("calc_test.go", &says.replace("t.Error", "t.Log"))]);
+    tests(&ran, "go test", 1, 0, 0, &[]);
+    let said = phase(&ran, "go test")["stdout"].as_str().expect("a text");
+    assert!(said.contains("--- PASS: TestSays") && !said.contains("\"Package\""), "{said}");
+}
+
+#[test]
 fn go_tests_of_every_package_are_run() {
     let sub = "package sub\n\nimport \"testing\"\n\nfunc TestSub(t *testing.T) { t.Fatal() }\n";
     let main = "package main\n\nfunc main() {}\n";

@@ -31,6 +31,8 @@ struct Done {
     spec: Spec,
     report: Report,
     verdict: Verdict,
+    /// Of what it printed.
+    format: Option<Format>,
     flaky: bool,
 }
 
@@ -243,7 +245,8 @@ impl Attempt<'_> {
             if by_itself && verdict.terminal.is_none() {
                 verdict.class = Some(class);
             }
-            let done = Done { spec, report, verdict, flaky: false };
+            let format = check.results.as_ref().map(format);
+            let done = Done { spec, report, verdict, format, flaky: false };
             match done.verdict.class {
                 None => {
                     passes += 1;
@@ -277,6 +280,9 @@ impl Attempt<'_> {
         let mut phase = phase(&check.name, &done.report, &done.verdict);
         phase.tier = Some(tier);
         phase.tests = check.results.as_ref().and_then(|results| tests(results, &done.report));
+        if let Some(format) = done.format {
+            phase.stdout = results::readable(format, phase.stdout);
+        }
         self.add(tier, phase, done);
         Ok(())
     }
@@ -324,7 +330,7 @@ impl Attempt<'_> {
     }
 
     fn outcome(self, toolchain: &Toolchain, source: &Source, spent: Duration) -> Result<Outcome, ExecuteError> {
-        let Some(Done { spec, report, verdict, flaky }) = self.decisive else {
+        let Some(Done { spec, report, verdict, format, flaky }) = self.decisive else {
             let what = match source {
                 Source::Given { files } => files.first().map(|(name, _)| name.clone()).unwrap_or_default(),
                 Source::InInput { .. } => self.request.input.clone().unwrap_or_default().display().to_string(),
@@ -334,6 +340,9 @@ impl Attempt<'_> {
         };
         let timed_out = verdict.class == Some(FailureClass::TimeoutViolation) && self.budget.left.is_zero();
         let mut outcome = outcome(self.request, Some(toolchain), &spec, &report, verdict, self.phases);
+        if let Some(format) = format {
+            outcome.stdout = results::readable(format, outcome.stdout);
+        }
         outcome.tier = match self.passed {
             Some(Tier::L1) if self.asked.generated_tests => Tier::AiTestsOnly,
             Some(tier) => tier,
@@ -379,14 +388,17 @@ fn tests(results: &Results, report: &Report) -> Option<Tests> {
             }
         }
     };
-    let format = match results.format {
+    let found = results::parse(format(results), &text)?;
+    Some(Tests { passed: found.passed, failed: found.failed, skipped: found.skipped, failing: found.failing })
+}
+
+fn format(results: &Results) -> Format {
+    match results.format {
         ResultsFormat::Junit => Format::JunitXml,
         ResultsFormat::Junit4 => Format::Junit4,
         ResultsFormat::Unittest => Format::Unittest,
         ResultsFormat::Go => Format::GoJson,
         ResultsFormat::Tap => Format::NodeTap,
         ResultsFormat::Cargo => Format::CargoText,
-    };
-    let found = results::parse(format, &text)?;
-    Some(Tests { passed: found.passed, failed: found.failed, skipped: found.skipped, failing: found.failing })
+    }
 }

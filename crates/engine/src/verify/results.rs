@@ -57,6 +57,14 @@ pub(crate) fn parse(format: Format, text: &[u8]) -> Option<TestResults> {
     }
 }
 
+/// The output of a runner as people read it.
+pub(crate) fn readable(format: Format, text: String) -> String {
+    match format {
+        Format::GoJson => go::words(&text),
+        _ => text,
+    }
+}
+
 impl TestResults {
     fn pass(&mut self, count: u64) {
         self.passed = self.passed.saturating_add(count);

@@ -19,12 +19,25 @@ pub(super) fn parse(text: &[u8]) -> Option<TestResults> {
     reader.recognized.then_some(reader.results)
 }
 
+/// What `go test` would have said in words: the output in the events, and what is no event as it stands.
+pub(super) fn words(text: &str) -> String {
+    let mut words = String::new();
+    for line in text.split_inclusive('\n') {
+        match serde_json::from_str::<Event>(line) {
+            Ok(event) => words.push_str(&event.output.unwrap_or_default()),
+            Err(_) => words.push_str(line),
+        }
+    }
+    words
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Event {
     action: String,
     package: Option<String>,
     test: Option<String>,
+    output: Option<String>,
 }
 
 /// What Go before 1.24 says, outside of any event, of packages that it cannot build.
