@@ -422,6 +422,22 @@ fn thirty_at_once_keep_it_whole() {
 }
 
 #[test]
+fn one_that_grows_is_whole_at_every_look() {
+    let place = Place::new();
+    place.pass(&[]);
+    let script = "for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \"$1\" exec -- true || exit 1; done";
+    let mut command = place.command("sh");
+    let mut runs = command.args(["-c", script, "sh"]).arg(binary()).spawn().expect("it starts");
+    while runs.try_wait().expect("it is our child").is_none() {
+        let found = place.go(&["audit", "verify", "--output", "json"]).json();
+        assert_eq!(found["ok"], true, "{found:#}");
+    }
+    assert!(runs.wait().expect("it is our child").success());
+    place.is_whole();
+    assert_eq!(place.go(&["audit", "export"]).stdout.lines().count(), 42);
+}
+
+#[test]
 fn one_that_cannot_be_written() {
     if !is_root() {
         return skip("only root can become another user");
@@ -442,14 +458,21 @@ fn one_that_cannot_be_written() {
     if ran.code != 0 {
         return skip(&format!("an ordinary user cannot run anything here: {}", ran.stderr));
     }
-    let audit = place.state().join("audit");
-    set_mode(&audit, 0o500);
+    let (audit, head) = (place.state().join("audit"), place.state().join("audit/head"));
+    set_mode(&head, 0o400);
     as_user(&marker).refused(&["audit log", "nothing runs"]);
     // It says so, and does not look like a run.
     let listed = as_user(&["records", "--output", "json"]).json();
     assert_eq!(listed["records"][0]["status"], "denied", "{listed:#}");
     assert_eq!(listed["records"].as_array().map(Vec::len), Some(2), "{listed:#}");
+    set_mode(&head, 0o600);
+    // Nothing can be made there: no file for a new day.
+    let file = place.logs().pop().expect("there is one");
+    std::fs::rename(&file, file.with_file_name("2020-02-29.jsonl")).expect("ours");
+    set_mode(&audit, 0o500);
+    as_user(&marker).refused(&["audit log", "nothing runs"]);
     set_mode(&audit, 0o700);
+    assert_eq!(as_user(&marker).stdout, "it ran\n");
     let file = place.logs().pop().expect("there is one");
     set_mode(&file, 0o400);
     as_user(&marker).refused(&["audit log", "nothing runs"]);

@@ -88,10 +88,7 @@ impl Audit {
             let path = path.to_owned();
             move |error| AuditError::Io { path, error }
         };
-        let lock_path = self.dir.join("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock_path);
-        let lock = lock.map_err(failed(&lock_path))?;
-        rustix::fs::flock(&lock, FlockOperation::LockExclusive).map_err(|e| failed(&lock_path)(e.into()))?;
+        let _lock = self.lock(FlockOperation::LockExclusive).map_err(failed(&self.dir.join("lock")))?;
         let (seq, prev) = self.last()?;
         let at = jiff::Timestamp::now().to_string();
         // A clock that went back does not take the log back.
@@ -113,6 +110,14 @@ impl Audit {
         })
     }
 
+    /// Until it is dropped, nobody adds to the log.
+    fn lock(&self, how: FlockOperation) -> io::Result<File> {
+        let path = self.dir.join("lock");
+        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        rustix::fs::flock(&lock, how)?;
+        Ok(lock)
+    }
+
     /// A keyed hash of everything else in the entry.
     fn tag(&self, entry: &Entry) -> String {
         let bare = Entry { tag: String::new(), ..entry.clone() };
@@ -126,9 +131,18 @@ impl Audit {
 
     fn write_head(&self, seq: u64, hash: &str) -> io::Result<()> {
         let sig = hex(&self.key.sign(statement(seq, hash).as_bytes()).to_bytes());
-        let new = self.dir.join(".head");
-        fs::write(&new, serde_json::to_vec(&Head { seq, hash: hash.to_owned(), sig })?)?;
-        fs::rename(new, self.dir.join("head"))
+        let (path, bytes) = (self.dir.join("head"), serde_json::to_vec(&Head { seq, hash: hash.to_owned(), sig })?);
+        match OpenOptions::new().write(true).open(&path) {
+            // In place: one write into one sector, which needs no room; it is never shorter than the one before, and who
+            // reads it holds the lock. A new file in its place would be written out at once, which takes longer than all else.
+            Ok(mut file) => file.write_all(&bytes),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let new = self.dir.join(".head");
+                fs::write(&new, bytes)?;
+                fs::rename(new, path)
+            }
+            Err(e) => Err(e),
+        }
     }
 
     /// Number and hash of the newest entry. A crash between an entry and its head leaves one entry more.
@@ -183,13 +197,18 @@ impl Audit {
         })
     }
 
-    /// Looks at all of it. At most a few flaws are told: the first is what matters.
+    /// Looks at all of it, as it is at one moment: what others add meanwhile is left for the next look.
     pub fn verify(&self) -> io::Result<Verified> {
         let mut found = Verified::default();
         let mut before: Option<(u64, String)> = None;
-        for path in self.files() {
+        let lock = self.lock(FlockOperation::LockShared)?;
+        let sized = |path: PathBuf| fs::metadata(&path).map(|meta| (path, meta.len()));
+        let files = self.files().into_iter().map(sized).collect::<io::Result<Vec<_>>>()?;
+        let head = fs::read(self.dir.join("head")).ok();
+        drop(lock);
+        for (path, len) in files {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let mut reader = BufReader::with_capacity(1 << 20, File::open(&path)?);
+            let mut reader = BufReader::with_capacity(1 << 20, File::open(&path)?.take(len));
             let (mut line, mut number) = (Vec::new(), 0);
             loop {
                 line.clear();
@@ -220,7 +239,7 @@ impl Audit {
             }
         }
         let flaw = |what: &str| Flaw { file: "head".into(), line: 1, what: what.into() };
-        match fs::read(self.dir.join("head")).ok().map(|bytes| serde_json::from_slice::<Head>(&bytes)) {
+        match head.map(|bytes| serde_json::from_slice::<Head>(&bytes)) {
             None if found.entries == 0 => {}
             None => found.flaws.push(flaw("is gone")),
             Some(Err(_)) => found.flaws.push(flaw("is not readable")),
@@ -298,7 +317,8 @@ fn last_bytes(file: &mut File, most: usize) -> io::Result<Vec<u8>> {
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
