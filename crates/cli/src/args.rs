@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Look at the audit log
     Audit(AuditArgs),
+    /// Verify and show receipts
+    Receipt(ReceiptArgs),
     /// Stop everything, and refuse what is new
     Killswitch(KillswitchArgs),
     /// Give out, hand on and take back signed permissions
@@ -254,6 +256,46 @@ pub(crate) enum AuditVerb {
 }
 
 #[derive(Args)]
+pub(crate) struct ReceiptArgs {
+    #[command(subcommand)]
+    pub(crate) verb: ReceiptVerb,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ReceiptVerb {
+    /// Whether a receipt was signed with this key, and whether files are those that it speaks of
+    Verify {
+        /// The receipt
+        file: PathBuf,
+        /// The public key: its 64 digits, or a file that holds them
+        #[arg(long, value_name = "PUB")]
+        key: OsString,
+        /// The directory that --artifacts of the run has made
+        #[arg(long, value_name = "DIR")]
+        artifacts: Option<PathBuf>,
+        /// The file that --result of the run has made
+        #[arg(long, value_name = "FILE")]
+        result: Option<PathBuf>,
+        /// How to show the result
+        #[arg(long, value_enum, default_value = "text")]
+        output: Output,
+    },
+    /// What a receipt says, without a look at its signature
+    Show {
+        /// The receipt
+        file: PathBuf,
+    },
+    /// The public key that belongs to the receipts of this place
+    Key {
+        #[command(flatten)]
+        state: StateArgs,
+    },
+    /// Print the JSON Schema of what is signed
+    #[command(hide = true)]
+    Schema,
+}
+
+#[derive(Args)]
 pub(crate) struct KillswitchArgs {
     #[command(subcommand)]
     pub(crate) verb: KillswitchVerb,
@@ -377,7 +419,7 @@ pub(crate) struct CellArgs {
     /// A policy; flags may only lower what it says [env: HOTCELL_POLICY]
     #[arg(long, value_name = "NAME", help_heading = "Cell")]
     pub(crate) policy: Option<String>,
-    /// Policies, records and the audit log [env: HOTCELL_STATE_DIR]
+    /// Policies, records, keys and the audit log [env: HOTCELL_STATE_DIR]
     #[arg(long, value_name = "DIR", help_heading = "Record")]
     pub(crate) state_dir: Option<PathBuf>,
     /// A signed lease: the run is what it allows, and nothing else
@@ -426,6 +468,9 @@ pub(crate) struct CellArgs {
     /// Also write the result, as JSON, to this file
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) result: Option<PathBuf>,
+    /// Write a signed statement about the result to this new file
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub(crate) receipt: Option<PathBuf>,
     /// Copy what the program leaves in /work to this new directory
     #[arg(long, value_name = "DIR", help_heading = "Result")]
     pub(crate) artifacts: Option<PathBuf>,

@@ -9,6 +9,7 @@ mod languages;
 mod lease;
 mod policy;
 mod progress;
+mod receipt;
 mod run;
 mod show;
 mod state;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         (args::Command::Records(args), _) => state::records(&args),
         (args::Command::Stats(args), _) => state::stats(&args),
         (args::Command::Audit(args), _) => state::audit(&args),
+        (args::Command::Receipt(args), _) => receipt::receipt(&args),
         (args::Command::Killswitch(args), _) => state::killswitch(&args),
         (args::Command::Lease(args), _) => lease::lease(args),
         (args::Command::Approve(args), _) => approve::approve(args),

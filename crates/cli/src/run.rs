@@ -17,7 +17,7 @@ use hotcell_engine::{
 };
 
 use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
-use crate::{exit, grants, languages, policy, progress, show, state};
+use crate::{exit, grants, languages, policy, progress, receipt, show, state};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
@@ -195,10 +195,11 @@ fn cell(
     if let Some(path) = &args.result {
         can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
+    let receipt = receipt::prepare(args, &request, None)?;
     let signals = Signals::catch()?;
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
-    let keep = match json || args.result.is_some() || leased.is_some() {
+    let keep = match json || args.result.is_some() || receipt.is_some() || leased.is_some() {
         true => request.limits.output_bytes.min(usize::MAX as u64) as usize,
         // The last byte, to know whether the cursor is at the beginning of a line.
         false if stderr.is_terminal() => 2,
@@ -223,6 +224,9 @@ fn cell(
     if let Some(path) = &args.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    if let Some(receipt) = receipt {
+        receipt.write(&outcome)?;
     }
     if json {
         write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
@@ -265,9 +269,7 @@ fn must_be_new(dir: &Path) -> anyhow::Result<()> {
 }
 
 pub(crate) fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {
-    let mut text = serde_json::to_vec_pretty(outcome)?;
-    text.push(b'\n');
-    to.write_all(&text)?;
+    to.write_all(&outcome.to_json()?)?;
     Ok(to.flush()?)
 }
 

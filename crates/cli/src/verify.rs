@@ -15,7 +15,7 @@ use hotcell_engine::{
 use crate::args::{Output, VerifyArgs};
 use crate::run::{self, Compile, can_write, read_source, write_json};
 use crate::show::{self, harmless, painted};
-use crate::{exit, languages, policy, state};
+use crate::{exit, languages, policy, receipt, state};
 
 pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
     let catalogue = languages::catalogue(args.languages.as_deref())?;
@@ -51,10 +51,15 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         cancel: Some(&signals),
         tell: &tell,
     };
+    let mut receipt = receipt::prepare(&args.cell, &first, Some(&asked))?;
     let mut failed = None;
     let mut repair = |outcome: &Outcome| {
         let command = args.repair.as_deref().unwrap_or_default();
-        repaired(command, outcome).and_then(|()| request()).map_err(|e| failed = Some(e)).ok()
+        let next = repaired(command, outcome).and_then(|()| request()).and_then(|next| {
+            receipt.as_mut().map_or(Ok(()), |receipt| receipt.is_about(&next, &asked))?;
+            Ok(next)
+        });
+        next.map_err(|e| failed = Some(e)).ok()
     };
     let kept = state::begin(&args.cell, &first, None)?;
     let outcome = match args.repair {
@@ -65,6 +70,9 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
     if let Some(path) = &args.cell.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    if let Some(receipt) = receipt {
+        receipt.write(&outcome)?;
     }
     if json {
         write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;

@@ -6,6 +6,7 @@ mod lease;
 mod outcome;
 mod pattern;
 mod policy;
+mod receipt;
 mod record;
 mod values;
 
@@ -15,6 +16,7 @@ pub use lease::*;
 pub use outcome::*;
 pub use pattern::{covers_path, covers_words, matches_or_holds, matches_path, matches_words, may_match_below};
 pub use policy::*;
+pub use receipt::*;
 pub use record::*;
 pub use values::*;
 
@@ -26,4 +28,9 @@ pub fn outcome_schema() -> serde_json::Value {
 /// The JSON Schema of [`Policy`].
 pub fn policy_schema() -> serde_json::Value {
     schemars::schema_for!(Policy).to_value()
+}
+
+/// The JSON Schema of [`Statement`], as it is checked in under `schemas/`.
+pub fn receipt_schema() -> serde_json::Value {
+    schemars::schema_for!(Statement).to_value()
 }

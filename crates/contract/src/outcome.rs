@@ -58,6 +58,15 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
+impl Outcome {
+    /// As it is written to files and printed, to the byte: receipts have the hash of it.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok(text)
+    }
+}
+
 /// `capsule.log`, `capsule.refused` or `capsule.dropped`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
@@ -77,12 +86,14 @@ pub struct OutputInfo {
     pub stderr: StreamInfo,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StreamInfo {
     /// All that the program wrote.
     pub bytes: u64,
     pub kept: u64,
     pub dropped: u64,
+    /// Of the bytes that were kept, as the program wrote them: the text can't show bytes that are no UTF-8.
+    pub sha256: String,
 }
 
 /// A file that the program left in its working directory.
@@ -99,7 +110,8 @@ pub struct SkippedCheck {
     pub reason: String,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Usage {
     pub wall_ms: u64,
     pub cpu_ms: u64,
@@ -134,7 +146,8 @@ pub struct ViolationDetail {
     pub note: Option<String>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Layer {
     pub layer: String,
     pub mechanism: String,
@@ -154,6 +167,7 @@ pub struct RuntimeConfig {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Limits {
     pub wall_ms: u64,
     /// Between SIGTERM and SIGKILL.

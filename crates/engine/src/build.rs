@@ -209,13 +209,19 @@ pub(crate) fn code_hash(request: &Request) -> String {
         }
     }
     if let Some(dir) = &request.input {
-        let mut tree = Sha256::new();
-        match hash_tree(dir, &mut tree, &mut Sha256::new(), &mut (MAX_HASHED, MAX_HASHED_FILES)) {
-            Ok(true) => frame(&mut sum, &tree.finalize()),
-            _ => frame(&mut sum, dir.as_os_str().as_bytes()),
+        match tree_hash(dir) {
+            Some(tree) => frame(&mut sum, &tree),
+            None => frame(&mut sum, dir.as_os_str().as_bytes()),
         }
     }
     sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A directory by its contents; `None` when there is too much to look at, or something that has no contents.
+pub(crate) fn tree_hash(dir: &Path) -> Option<[u8; 32]> {
+    let mut tree = Sha256::new();
+    let all = hash_tree(dir, &mut tree, &mut Sha256::new(), &mut (MAX_HASHED, MAX_HASHED_FILES));
+    matches!(all, Ok(true)).then(|| tree.finalize().into())
 }
 
 fn words(spec: &Spec) -> Vec<u8> {

@@ -8,12 +8,14 @@ mod config;
 mod doctor;
 mod execute;
 mod judge;
+mod keys;
 mod lease;
 mod outcome;
 mod permit;
 mod plan;
 mod policy;
 mod product;
+mod receipt;
 mod repo;
 mod request;
 mod state;
@@ -33,6 +35,11 @@ pub use lease::{
 pub use permit::{Denied, Given, Verb, enabled, permit};
 pub use plan::PlanError;
 pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, settle};
+pub use receipt::{
+    Mismatch, PublicKey, ReceiptError, ReceiptFlaw, ReceiptKey, compare_artifacts, compare_result, request_hash,
+    sign_receipt, unverified_statement, verify_receipt,
+};
+
 pub use repo::{Restored, RollbackError};
 pub use request::{Capsule, Program, Request, Source, compile_limits, new_id};
 pub use state::{

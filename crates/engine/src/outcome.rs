@@ -5,8 +5,10 @@ use hotcell_contract::{
     Violation, ViolationDetail,
 };
 use hotcell_sandbox::{self as sandbox, Report, Spec};
+use sha2::{Digest, Sha256};
 
 use crate::judge::{self, Verdict};
+use crate::keys::hex;
 use crate::request::Request;
 
 /// Which language, and the program that stands for its toolchain.
@@ -32,8 +34,8 @@ pub(crate) fn phase(name: &str, report: &Report, verdict: &Verdict) -> Phase {
         signal: verdict.signal,
         cached: false,
         duration_ms: report.usage.wall.as_millis() as u64,
-        stdout: text(&report.stdout).0,
-        stderr: text(&report.stderr).0,
+        stdout: text(&report.stdout),
+        stderr: text(&report.stderr),
         usage: usage(report),
         tests: None,
     }
@@ -70,8 +72,7 @@ pub(crate) fn outcome(
     verdict: Verdict,
     phases: Vec<Phase>,
 ) -> Outcome {
-    let (stdout, stdout_info) = text(&report.stdout);
-    let (stderr, stderr_info) = text(&report.stderr);
+    let (stdout, stderr) = (stream(&report.stdout), stream(&report.stderr));
     let layers = |layers: &[sandbox::Applied]| {
         layers.iter().map(|l| Layer { layer: l.layer.clone(), mechanism: l.mechanism.clone() }).collect()
     };
@@ -87,13 +88,9 @@ pub(crate) fn outcome(
         exit_code: verdict.exit_code,
         signal: verdict.signal,
         duration_ms: report.usage.wall.as_millis() as u64,
-        output: OutputInfo {
-            truncated: stdout_info.dropped + stderr_info.dropped > 0,
-            stdout: stdout_info,
-            stderr: stderr_info,
-        },
-        stdout,
-        stderr,
+        output: OutputInfo { truncated: stdout.dropped + stderr.dropped > 0, stdout, stderr },
+        stdout: text(&report.stdout),
+        stderr: text(&report.stderr),
         artifacts: vec![],
         skipped_checks: vec![],
         created_at: String::new(),
@@ -120,16 +117,19 @@ pub(crate) fn outcome(
     }
 }
 
-fn text(output: &sandbox::Output) -> (String, StreamInfo) {
+fn stream(output: &sandbox::Output) -> StreamInfo {
     let dropped = output.dropped();
-    let info = StreamInfo { bytes: output.total, kept: output.total - dropped, dropped };
-    let text = if dropped == 0 {
-        String::from_utf8_lossy(&[&output.head[..], &output.tail[..]].concat()).into_owned()
-    } else {
-        let (head, tail) = (String::from_utf8_lossy(&output.head), String::from_utf8_lossy(&output.tail));
-        format!("{head}\n[... {dropped} bytes dropped ...]\n{tail}")
-    };
-    (text, info)
+    let sha256 = hex(&Sha256::new().chain_update(&output.head).chain_update(&output.tail).finalize());
+    StreamInfo { bytes: output.total, kept: output.total - dropped, dropped, sha256 }
+}
+
+fn text(output: &sandbox::Output) -> String {
+    let dropped = output.dropped();
+    if dropped == 0 {
+        return String::from_utf8_lossy(&[&output.head[..], &output.tail[..]].concat()).into_owned();
+    }
+    let (head, tail) = (String::from_utf8_lossy(&output.head), String::from_utf8_lossy(&output.tail));
+    format!("{head}\n[... {dropped} bytes dropped ...]\n{tail}")
 }
 
 pub(crate) fn usage(report: &Report) -> Usage {

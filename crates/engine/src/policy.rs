@@ -262,6 +262,7 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
     }
     (request.limits, request.compile) = (limits, compile);
     (request.network, request.on_violation) = (network, on_violation);
+    request.policy = policy.cloned();
     Ok(())
 }
 

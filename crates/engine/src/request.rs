@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation};
+use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation, Policy};
 use hotcell_languages::Language;
 
 use crate::lease::Granted;
@@ -30,6 +30,8 @@ pub struct Request {
     pub on_violation: OnViolation,
     /// Layers without which not to run: `cgroup`, `landlock`.
     pub require: Vec<String>,
+    /// The policy under which all of this was settled.
+    pub policy: Option<Policy>,
     /// What a lease gives to the program.
     pub granted: Granted,
 }
@@ -51,6 +53,7 @@ impl Request {
             network: NetworkPolicy::None,
             on_violation: OnViolation::Fail,
             require: vec![],
+            policy: None,
             granted: Granted::default(),
         }
     }

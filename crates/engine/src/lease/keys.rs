@@ -13,7 +13,7 @@ use hotcell_contract::{Signed, is_hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::state::{hex, unhex};
+use crate::keys::{hex, unhex};
 
 pub(super) const ALG: &str = "Ed25519";
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use super::keys::{Role, Trusted, is_signed_by, kid_of};
 use super::{LeaseRefusal, for_cosignature, for_signature, malformed, text_of};
-use crate::state::unhex;
+use crate::keys::unhex;
 
 /// A lease is a page, also one that was handed on a few times.
 const MAX_BYTES: usize = 256 << 10;

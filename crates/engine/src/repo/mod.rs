@@ -24,7 +24,7 @@ pub(crate) use rollback::rollback;
 pub use rollback::{Restored, RollbackError};
 pub(crate) use select::{Selection, Snapshot, select};
 
-use crate::state::hex;
+use crate::keys::hex;
 
 /// A directory by fd.
 #[derive(Debug)]

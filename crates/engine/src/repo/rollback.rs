@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::Repository;
 use super::changes::{Change, MANIFEST, Manifest};
-use crate::state::hex;
+use crate::keys::hex;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {

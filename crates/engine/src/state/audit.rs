@@ -15,6 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::keys::{hex, unhex};
+
 /// Before the first entry.
 const ORIGIN: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// `,"hash":"` and 64 digits and `"}`.
@@ -314,14 +316,4 @@ fn last_bytes(file: &mut File, most: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![];
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
-}
-
-pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
-    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
-    text.len().is_multiple_of(2).then(|| (0..text.len()).step_by(2).map(pair).collect())?
 }

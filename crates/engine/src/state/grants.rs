@@ -5,8 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::hex;
 use super::store::{Owner, Store, StoreError};
+use crate::keys::hex;
 use crate::lease::LeaseRefusal;
 
 pub(super) const SCHEMA: &str = "

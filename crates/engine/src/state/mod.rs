@@ -9,23 +9,23 @@ mod permits;
 mod store;
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ed25519_dalek::SigningKey;
 use hotcell_contract::{
     ExecutionRecord, FailureClass, Lease, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent,
 };
 use serde_json::{Value, json};
 
 pub use audit::{Audit, AuditError, Entry, Flaw, Verified};
-pub(crate) use audit::{hex, unhex};
 pub use grants::IssuedLease;
 pub use store::{Filter, StoreError, Switch};
 
+use crate::keys;
 use crate::lease::{KeyError, LeaseRefusal};
+use crate::receipt::ReceiptKey;
 use crate::repo::RollbackError;
 use crate::request::{Program, Request};
 use store::{Owner, Refusal, Store, Wanted};
@@ -97,7 +97,7 @@ impl State {
         if meta.mode() & 0o022 != 0 {
             return Err(StateError::NotOurs { path: dir.to_owned(), why: "can be written by others" });
         }
-        let key = key(&dir.join("keys")).map_err(failed)?;
+        let key = keys::key(&dir.join("keys"), "audit").map_err(failed)?;
         let audit = Audit::open(dir.join("audit"), key)?;
         let store = Store::open(&dir.join("records.db"))?;
         Ok(State { dir: dir.to_owned(), store, audit })
@@ -105,6 +105,12 @@ impl State {
 
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// The key that signs receipts, made now if it was not there.
+    pub fn receipt_key(&self) -> Result<ReceiptKey, StateError> {
+        let failed = |error| StateError::Directory { path: self.dir.clone(), error };
+        ReceiptKey::open(&self.dir.join("keys")).map_err(failed)
     }
 
     /// A log that is gone altogether is missed by the records of what has ended. One of what is going says nothing: its
@@ -389,45 +395,4 @@ pub fn parse_time(text: &str) -> Option<i64> {
 
 fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
-}
-
-/// The key that signs here, made at the first need. Nobody else may read it.
-fn key(dir: &Path) -> io::Result<SigningKey> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let path = dir.join("audit.key");
-    for _ in 0..2 {
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                if fs::metadata(&path)?.mode() & 0o077 != 0 {
-                    return Err(io::Error::other(format!("{} can be read by others: chmod 600 it", path.display())));
-                }
-                let bytes = audit::unhex(text.trim()).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-                return bytes
-                    .map(|bytes| SigningKey::from_bytes(&bytes))
-                    .ok_or_else(|| io::Error::other(format!("{} is no key", path.display())));
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => make_key(dir, &path)?,
-            Err(e) => return Err(e),
-        }
-    }
-    Err(io::Error::other(format!("{} cannot be made", path.display())))
-}
-
-/// Whole or not at all, and never over one that is there.
-fn make_key(dir: &Path, path: &Path) -> io::Result<()> {
-    let mut bytes = [0u8; 32];
-    fs::File::open("/dev/urandom").and_then(|mut random| io::Read::read_exact(&mut random, &mut bytes))?;
-    let new = dir.join(format!(".audit-{}", uuid::Uuid::now_v7()));
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-    file.write_all(format!("{}\n", audit::hex(&bytes)).as_bytes())?;
-    file.sync_all()?;
-    let public = SigningKey::from_bytes(&bytes).verifying_key();
-    let linked = fs::hard_link(&new, path);
-    fs::remove_file(&new)?;
-    match linked {
-        Ok(()) => fs::write(dir.join("audit.pub"), format!("{}\n", audit::hex(public.as_bytes()))),
-        // Somebody else was faster: theirs it is.
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(e) => Err(e),
-    }
 }

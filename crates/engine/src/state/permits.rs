@@ -13,8 +13,9 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::grants::IssuedLease;
-use super::{State, StateError, Who, hex, now, now_ms, stop};
+use super::{State, StateError, Who, now, now_ms, stop};
 use crate::build::{code_hash, frame};
+use crate::keys::hex;
 use crate::lease::{Keys, LeaseRefusal, LeasedRun, PACK, Role, SecretKey, Trusted, Verifier, cosign, sign, verify};
 use crate::repo::{MANIFEST, Restored, rollback};
 use crate::request::{Program, Request, Source};

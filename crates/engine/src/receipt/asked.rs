@@ -1,0 +1,81 @@
+//! What was asked, as one hash: sha256 of a description in canonical JSON (RFC 8785). `docs/operating.md` has the
+//! description field by field, so that whoever asked can work it out.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{ReceiptError, base64};
+use crate::build::tree_hash;
+use crate::keys::hex;
+use crate::request::{Program, Request, Source};
+use crate::verify::Asked;
+
+/// The hash of a request, and of the checks where it is a verification. The input directory is read now.
+pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> Result<String, ReceiptError> {
+    // Canonical JSON has no integers beyond 2^53: limits are far below, and all else is text.
+    let description = json!({
+        "mode": request.mode,
+        "program": program(&request.program),
+        "input": request.input.as_ref().map(|dir| match tree_hash(dir) {
+            Some(hash) => json!({ "tree": hex(&hash) }),
+            // More than can be looked at: its name alone is vouched for, and it shows.
+            None => json!({ "path": word(dir) }),
+        }),
+        "environment": request.env.iter().map(|(name, value)| {
+            json!({ "name": word(name), "value_sha256": sha256(value.as_bytes()) })
+        }).collect::<Vec<_>>(),
+        "limits": request.limits,
+        "compile_limits": request.compile,
+        "network_policy": request.network,
+        "on_violation": request.on_violation,
+        "require": request.require,
+        "collect": request.collect,
+        "capsule": request.capsule.as_ref().map(|capsule| {
+            json!({ "state_sha256": capsule.state.as_deref().map(sha256) })
+        }),
+        "verify": verify.map(|asked| json!({
+            "budget_ms": asked.budget.as_millis().min(1 << 53) as u64,
+            "repeat": asked.repeat,
+            "generated_tests": asked.generated_tests,
+            "l2": asked.l2,
+        })),
+    });
+    canonical_hash(&description)
+}
+
+fn program(program: &Program) -> Value {
+    let words = |words: &[_]| words.iter().map(word).collect::<Vec<_>>();
+    match program {
+        Program::Command(argv) => json!({ "command": words(argv) }),
+        Program::Source { language, source, args } => match source {
+            Source::Given { files } => {
+                let file = |(name, bytes): &(String, Vec<u8>)| json!({ "name": name, "sha256": sha256(bytes) });
+                let files: Vec<Value> = files.iter().map(file).collect();
+                json!({ "language": language.name, "files": files, "args": words(args) })
+            }
+            Source::InInput { entry } => {
+                json!({ "language": language.name, "entry": entry.as_ref().map(word), "args": words(args) })
+            }
+        },
+    }
+}
+
+/// Text as it is; other bytes in base64, and called so.
+fn word(word: impl AsRef<OsStr>) -> Value {
+    match word.as_ref().to_str() {
+        Some(text) => text.into(),
+        None => json!({ "base64": base64::encode(word.as_ref().as_bytes()) }),
+    }
+}
+
+pub(super) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+pub(super) fn canonical_hash(value: &impl Serialize) -> Result<String, ReceiptError> {
+    Ok(sha256(&serde_json_canonicalizer::to_vec(value)?))
+}
