@@ -58,6 +58,13 @@ pub(crate) fn permit_run(
     };
     let plainly = |error| Denied { class: FailureClass::PolicyViolation, error, lease: None };
     enabled(&switches, verb, request, args.lease.is_some()).map_err(|e| deny(request, plainly(e)))?;
+    if verb == Verb::Verify && policy.is_some_and(|policy| policy.require_approval) {
+        let class = FailureClass::ApprovalRequired;
+        let why =
+            "the policy asks for an approval, which is for one run of one program: use run instead of verify".into();
+        let error = StateError::Refused { class, why };
+        return Err(deny(request, Denied { class, error, lease: None }));
+    }
     let Some(path) = &args.lease else {
         if policy.is_some_and(|policy| policy.two_key_lease) {
             let error = StateError::LeaseRequired;

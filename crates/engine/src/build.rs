@@ -275,7 +275,7 @@ fn hash_tree(dir: &Path, hash: &mut Sha256, stamp: &mut Sha256, left: &mut (u64,
     Ok(true)
 }
 
-pub(crate) fn frame(hash: &mut Sha256, part: &[u8]) {
+fn frame(hash: &mut Sha256, part: &[u8]) {
     hash.update((part.len() as u64).to_le_bytes());
     hash.update(part);
 }

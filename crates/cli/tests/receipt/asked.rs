@@ -41,6 +41,7 @@ fn it_is_what_the_documentation_says() {
         "on_violation": "fail",
         "require": [],
         "collect": [],
+        "lease_id": null,
         "capsule": null,
         "verify": null,
     });

@@ -42,6 +42,7 @@ pub struct Granted {
     pub(crate) workdir: Option<PathBuf>,
     /// When everything must be over.
     expires: Option<Timestamp>,
+    pub(crate) lease_id: Option<String>,
 }
 
 impl Granted {
@@ -148,6 +149,7 @@ impl Leased {
         compile.memory_bytes = compile.memory_bytes.min(own.mem_quota_mb << 20);
         compile.cpus = compile.cpus.min(own.cpu_quota);
         request.granted.expires = Some(self.expires);
+        request.granted.lease_id = Some(self.lease.lease_id.clone());
         match self.is_over() {
             true => Err(LeaseRefusal::Expired(self.expires.to_string())),
             false => Ok(()),

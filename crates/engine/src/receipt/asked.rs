@@ -8,14 +8,14 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ReceiptError, base64};
+use super::base64;
 use crate::build::tree_hash;
 use crate::keys::hex;
 use crate::request::{Program, Request, Source};
 use crate::verify::Asked;
 
 /// The hash of a request, and of the checks where it is a verification. The input directory is read now.
-pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> Result<String, ReceiptError> {
+pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json::Result<String> {
     // Canonical JSON has no integers beyond 2^53: limits are far below, and all else is text.
     let description = json!({
         "mode": request.mode,
@@ -34,6 +34,7 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> Result<Str
         "on_violation": request.on_violation,
         "require": request.require,
         "collect": request.collect,
+        "lease_id": request.granted.lease_id,
         "capsule": request.capsule.as_ref().map(|capsule| {
             json!({ "state_sha256": capsule.state.as_deref().map(sha256) })
         }),
@@ -76,6 +77,6 @@ pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-pub(super) fn canonical_hash(value: &impl Serialize) -> Result<String, ReceiptError> {
-    Ok(sha256(&serde_json_canonicalizer::to_vec(value)?))
+pub(crate) fn canonical_hash(value: &impl Serialize) -> serde_json::Result<String> {
+    serde_json_canonicalizer::to_vec(value).map(|bytes| sha256(&bytes))
 }

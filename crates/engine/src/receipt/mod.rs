@@ -21,7 +21,8 @@ pub use compare::{Mismatch, compare_artifacts, compare_result};
 pub use envelope::{PublicKey, ReceiptError, ReceiptFlaw, ReceiptKey, unverified_statement, verify_receipt};
 
 use crate::state::{State, now};
-use asked::{canonical_hash, sha256};
+pub(crate) use asked::canonical_hash;
+use asked::sha256;
 
 /// Signs for an Outcome whose streams were kept up to their limit, and writes down that it did. Returns the file.
 pub fn sign_receipt(

@@ -54,6 +54,8 @@ pub enum StateError {
     Intent(String),
     #[error(transparent)]
     Rollback(#[from] RollbackError),
+    #[error("the request cannot be written as canonical JSON: {0}")]
+    Canonical(#[from] serde_json::Error),
     #[error("a run needs a lease here: give --lease FILE")]
     LeaseRequired,
     #[error("`{0}` is not enabled here: it is in [capabilities] of hotcell.toml")]
@@ -163,7 +165,7 @@ impl State {
             return Err(StateError::Refused { class: FailureClass::ApprovalRequired, why: why.into() });
         }
         let question = policy.filter(|policy| policy.require_approval);
-        let question = question.map(|policy| permits::question(request, who, policy, lease));
+        let question = question.map(|policy| permits::question(request, who, policy)).transpose()?;
         let wanted = Wanted { policy, lease, approval: question.as_ref() };
         if let Err(refusal) = self.store.admit(&record, &wanted, now_ms())? {
             let class = match &refusal {

@@ -1,7 +1,6 @@
 //! What the operator gives out and takes back: keys, leases, approvals, intents.
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hotcell_contract::{
@@ -14,9 +13,9 @@ use sha2::{Digest, Sha256};
 
 use super::grants::IssuedLease;
 use super::{State, StateError, Who, now, now_ms, stop};
-use crate::build::{code_hash, frame};
 use crate::keys::hex;
 use crate::lease::{Keys, LeaseRefusal, LeasedRun, PACK, Role, SecretKey, Trusted, Verifier, cosign, sign, verify};
+use crate::receipt::{canonical_hash, request_hash};
 use crate::repo::{MANIFEST, Restored, rollback};
 use crate::request::{Program, Request, Source};
 
@@ -314,7 +313,9 @@ fn word(status: &IntentStatus) -> &'static str {
 
 /// The question that a policy with `require_approval` asks about a request: bound to everything that is to run, and to the
 /// policy as it is.
-pub(super) fn question(request: &Request, who: &Who, policy: &Policy, lease: Option<&Lease>) -> Approval {
+pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Result<Approval, StateError> {
+    let bound = json!({ "request": request_hash(request, None)?, "policy": policy, "user": who.user_id });
+    let hash = canonical_hash(&bound)?;
     let (language, argv, files) = match &request.program {
         Program::Command(argv) => (None, argv.as_slice(), &[][..]),
         Program::Source { language, source, args } => {
@@ -334,15 +335,15 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy, lease: Opt
         environment: request.env.iter().map(|(name, value)| (lossy(name), lossy(value))).collect(),
         network: format!("{:?}", request.network).to_lowercase(),
         capsule,
-        lease_id: lease.map(|lease| lease.lease_id.clone()),
+        lease_id: request.granted.lease_id.clone(),
     };
     let now = Timestamp::now();
-    Approval {
+    Ok(Approval {
         approval_id: uuid::Uuid::now_v7().to_string(),
         policy_id: policy.policy_id.clone(),
         tenant_id: who.tenant_id.clone(),
         user_id: who.user_id.clone(),
-        request_hash: request_hash(request, who, policy, &what, argv),
+        request_hash: hash,
         status: ApprovalStatus::Pending,
         asked_at: now.to_string(),
         expires_at: now.checked_add(ASKED_FOR).unwrap_or(now).to_string(),
@@ -351,27 +352,7 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy, lease: Opt
         reason: None,
         record_id: None,
         what,
-    }
-}
-
-/// Each part behind its length, each list behind its count: two requests that differ in anything have different hashes.
-fn request_hash(request: &Request, who: &Who, policy: &Policy, what: &Asked, argv: &[OsString]) -> String {
-    let mut sum = Sha256::new();
-    let described = [
-        code_hash(request),
-        serde_json::to_string(policy).unwrap_or_default(),
-        serde_json::to_string(&(&what.language, &what.network, &what.lease_id, &who.user_id)).unwrap_or_default(),
-        serde_json::to_string(&request.limits).unwrap_or_default(),
-    ];
-    described.iter().for_each(|part| frame(&mut sum, part.as_bytes()));
-    let mut list = |words: Vec<&[u8]>| {
-        frame(&mut sum, &(words.len() as u64).to_le_bytes());
-        words.into_iter().for_each(|word| frame(&mut sum, word));
-    };
-    list(argv.iter().map(|word| word.as_bytes()).collect());
-    list(request.env.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]).collect());
-    list(request.capsule.iter().map(|capsule| capsule.state.as_deref().unwrap_or_default()).collect());
-    hex(&sum.finalize())
+    })
 }
 
 fn shown(bytes: &[u8]) -> String {
