@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Mode, NetworkPolicy, OnViolation};
+use crate::{AllowedHost, Mode, NetworkPolicy, OnViolation};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ pub struct Policy {
     /// `native`; absent: whatever the level needs.
     pub backend: Option<String>,
     pub network_policy: NetworkPolicy,
-    /// `host:port`, for `restricted`.
+    /// For `restricted`: `name:port`, `*.name:port`, `address:port` or `[address]:port`.
     #[serde(default)]
     pub allowed_hosts: Vec<String>,
     /// User and system time of all processes together.
@@ -209,8 +209,10 @@ impl Policy {
             (NetworkPolicy::Restricted, false) | (_, true) => {}
             (_, false) => bad("allowed_hosts", format!("{:?}", self.allowed_hosts), "only restricted has any"),
         }
-        if let Some(wrong) = self.allowed_hosts.iter().find(|host| !is_host(host)) {
-            bad("allowed_hosts", quoted(wrong), "give NAME:PORT");
+        for host in &self.allowed_hosts {
+            if let Err(why) = AllowedHost::parse(host) {
+                bad("allowed_hosts", quoted(host), why);
+            }
         }
         if let Some(wrong) = self.require.iter().find(|layer| !matches!(layer.as_str(), "cgroup" | "landlock")) {
             bad("require", quoted(wrong), "give cgroup or landlock");
@@ -243,11 +245,4 @@ fn name(policy: &NetworkPolicy) -> String {
 /// A name that is a name everywhere: in files, in tables, in logs.
 pub fn is_id(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
-}
-
-/// `name:port`
-pub fn is_host(text: &str) -> bool {
-    let Some((name, port)) = text.rsplit_once(':') else { return false };
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b'[' | b']' | b':');
-    (1..=253).contains(&name.len()) && name.bytes().all(plain) && port.parse::<u16>().is_ok_and(|port| port > 0)
 }
