@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use hotcell_contract::{parse_duration, parse_size};
+use hotcell_contract::{AllowedHost, parse_duration, parse_size};
 
 /// Runs untrusted code in a cell, lets none of it out, and says with proof what happened.
 #[derive(Parser)]
@@ -365,7 +365,6 @@ pub(crate) enum Net {
     /// Loopback inside the cell
     Local,
     /// Named hosts only
-    #[value(hide = true)]
     Restricted,
     /// The host's own network
     Full,
@@ -428,9 +427,12 @@ pub(crate) struct CellArgs {
     /// The repository that the lease's repo:// paths are in
     #[arg(long, value_name = "DIR", requires = "lease", help_heading = "Cell")]
     pub(crate) repo: Option<PathBuf>,
-    /// none, local (loopback of its own) or full [default: none]
+    /// none, local (loopback of its own), restricted (see --allow-host) or full [default: none]
     #[arg(long, value_enum, value_name = "NET", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) network: Option<Net>,
+    /// With --network restricted: NAME:PORT that may be reached; may be repeated
+    #[arg(long, value_name = "HOST", value_parser = host, help_heading = "Cell")]
+    pub(crate) allow_host: Vec<AllowedHost>,
     /// On behalf of which tenant, for quotas and records
     #[arg(long, value_name = "ID", help_heading = "Record")]
     pub(crate) tenant: Option<String>,
@@ -483,6 +485,10 @@ pub(crate) struct CellArgs {
     /// No summary line
     #[arg(long, short, help_heading = "Result")]
     pub(crate) quiet: bool,
+}
+
+fn host(text: &str) -> Result<AllowedHost, String> {
+    AllowedHost::parse(text).map_err(str::to_owned)
 }
 
 /// The name `sandbox-run` (a link to the binary) is `hotcell run`.

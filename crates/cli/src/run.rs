@@ -311,6 +311,7 @@ pub(crate) fn request(
             Net::Restricted => NetworkPolicy::Restricted,
             Net::Full => NetworkPolicy::Full,
         }),
+        allowed_hosts: args.allow_host.clone(),
         on_violation: args.on_violation.map(|act| match act {
             args::OnViolation::Kill => OnViolation::Kill,
             args::OnViolation::Fail => OnViolation::Fail,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pattern::{REST, covers_path, covers_words};
 use crate::policy::{Problem, quoted};
-use crate::{NAME, is_host, is_id, is_name};
+use crate::{AllowedHost, NAME, is_id, is_name};
 
 /// On disk: RFC 8785 canonical JSON, and nothing else. The signature is over that without `sig` and `cosigners`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -150,10 +150,12 @@ impl Lease {
         if let Some(wrong) = env_allowlist.iter().find(|name| !is_variable(name)) {
             bad("scope.env_allowlist", quoted(wrong), "give names of letters, digits and `_`");
         }
-        if let LeaseNetwork::Hosts(hosts) = network
-            && let Some(wrong) = hosts.iter().find(|host| !is_host(host))
-        {
-            bad("scope.network", quoted(wrong), "give NAME:PORT");
+        if let LeaseNetwork::Hosts(hosts) = network {
+            for host in hosts {
+                if let Err(why) = AllowedHost::parse(host) {
+                    bad("scope.network", quoted(host), why);
+                }
+            }
         }
         let limits = &self.limits;
         if !(0.01..=4096.0).contains(&limits.cpu_quota) {

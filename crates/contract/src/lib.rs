@@ -2,8 +2,8 @@
 
 mod class;
 mod grant;
-mod lease;
 mod host;
+mod lease;
 mod outcome;
 mod pattern;
 mod policy;
@@ -13,8 +13,8 @@ mod values;
 
 pub use class::*;
 pub use grant::*;
-pub use lease::*;
 pub use host::*;
+pub use lease::*;
 pub use outcome::*;
 pub use pattern::{covers_path, covers_words, matches_or_holds, matches_path, matches_words, may_match_below};
 pub use policy::*;

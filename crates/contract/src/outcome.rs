@@ -54,7 +54,8 @@ pub struct Outcome {
     pub phases: Vec<Phase>,
     pub timings: Timings,
     pub retry_class: Option<RetryClass>,
-    /// What a capsule said and what was refused to it, in order; guest-influenced, and no verdict is taken from it.
+    /// What a capsule said and what was refused to it, in order; guest-influenced, and no verdict is taken from it. Behind
+    /// that, the connections that the egress broker made, by their ends.
     pub events: Vec<Event>,
 }
 
@@ -67,7 +68,7 @@ impl Outcome {
     }
 }
 
-/// `capsule.log`, `capsule.refused` or `capsule.dropped`
+/// `capsule.log`, `capsule.refused`, `capsule.dropped`; `egress.admitted`, `egress.failed`, `egress.dropped`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     pub kind: String,
@@ -162,6 +163,8 @@ pub struct RuntimeConfig {
     /// The program that runs it, and its version where it is known.
     pub toolchain: Option<String>,
     pub network_policy: NetworkPolicy,
+    /// For `restricted`.
+    pub allowed_hosts: Vec<String>,
     pub on_violation: OnViolation,
     pub limits: Limits,
 }

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use hotcell_contract::{FailureClass, Outcome};
-use hotcell_sandbox::{End, Launcher, Next, Report, SandboxError, Signals, Spec, Streams};
+use hotcell_sandbox::{Egress, End, Launcher, Network, Next, Report, SandboxError, Signals, Spec, Streams};
 
 use crate::build::{Built, build};
 use crate::capsule;
 use crate::collect::collect;
+use crate::egress::Broker;
 use crate::judge::{Verdict, judge};
 use crate::lease::LeasedRun;
 use crate::outcome::{Toolchain, outcome, phase};
@@ -63,6 +64,8 @@ pub enum ExecuteError {
     Forward { stream: &'static str, error: String },
     #[error("what the run left cannot be kept: {0}")]
     Staging(std::io::Error),
+    #[error("cannot start the egress broker: {0}")]
+    Broker(std::io::Error),
     #[error("nothing of `{what}` could be checked: {why}")]
     NothingToCheck { what: String, why: String },
 }
@@ -90,12 +93,14 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     planned.run.limits.wall = request.granted.at_most(planned.run.limits.wall);
     call.tell(Progress::Running);
     let stdin = call.stdin.take();
+    let broker = broker(request, &planned.run)?;
     let streams = Streams {
         stdin: stdin.as_ref().and_then(|stdin| stdin.try_clone().ok()),
         stdout: call.stdout,
         stderr: call.stderr,
         keep: call.keep,
         cancel: call.cancel,
+        egress: broker.as_ref().map(|broker| broker as &dyn Egress),
     };
     let uses_cache = planned.run.trees.iter().any(|tree| tree.cell.starts_with(product::AT));
     let next = if planned.parse.is_none() && !uses_cache { Next::Never } else { Next::Unlikely };
@@ -129,8 +134,15 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     if let (Some(_), Some(scratch)) = (&request.capsule, &report.scratch) {
         outcome.events = capsule::events(scratch);
     }
+    outcome.events.extend(broker.map(|broker| broker.log().events()).unwrap_or_default());
     leave(&call, request, &report, &mut outcome)?;
     Ok(outcome)
+}
+
+/// For a run that may reach somebody.
+pub(crate) fn broker(request: &Request, spec: &Spec) -> Result<Option<Broker>, ExecuteError> {
+    let brokered = spec.network == Network::Brokered;
+    brokered.then(|| Broker::new(&request.allowed_hosts)).transpose().map_err(ExecuteError::Broker)
 }
 
 /// What a leased run leaves with the operator.

@@ -6,6 +6,7 @@ mod capsule;
 mod collect;
 mod config;
 mod doctor;
+mod egress;
 mod execute;
 mod judge;
 mod keys;

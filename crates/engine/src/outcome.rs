@@ -1,10 +1,10 @@
 //! From a Report and its verdict to the Outcome.
 
 use hotcell_contract::{
-    Layer, Outcome, OutputInfo, Phase, RuntimeConfig, SCHEMA_VERSION, Status, StreamInfo, Tier, Timings, Usage,
-    Violation, ViolationDetail,
+    AllowedHost, Layer, Outcome, OutputInfo, Phase, RuntimeConfig, SCHEMA_VERSION, Status, StreamInfo, Tier, Timings,
+    Usage, Violation, ViolationDetail,
 };
-use hotcell_sandbox::{self as sandbox, Report, Spec};
+use hotcell_sandbox::{self as sandbox, Network, Report, Spec};
 use sha2::{Digest, Sha256};
 
 use crate::judge::{self, Verdict};
@@ -76,6 +76,11 @@ pub(crate) fn outcome(
     let layers = |layers: &[sandbox::Applied]| {
         layers.iter().map(|l| Layer { layer: l.layer.clone(), mechanism: l.mechanism.clone() }).collect()
     };
+    let mut enforced: Vec<Layer> = layers(&report.enforced);
+    if spec.network == Network::Brokered {
+        let mechanism = "loopback of the cell's own, and an egress broker that admits hosts by name and port";
+        enforced.push(Layer { layer: "network".into(), mechanism: mechanism.into() });
+    }
     Outcome {
         schema_version: SCHEMA_VERSION.into(),
         request_id: request.request_id.clone().unwrap_or_else(crate::request::new_id),
@@ -100,7 +105,7 @@ pub(crate) fn outcome(
         retry_class: judge::retry(verdict.class),
         evidence: verdict.evidence,
         message: verdict.message,
-        enforced: layers(&report.enforced),
+        enforced,
         degraded: layers(&report.degraded),
         runtime_config: RuntimeConfig {
             backend: "native".into(),
@@ -108,6 +113,7 @@ pub(crate) fn outcome(
             language: language.map(|toolchain| toolchain.language.clone()),
             toolchain: language.map(|toolchain| toolchain.program.clone()),
             network_policy: request.network,
+            allowed_hosts: request.allowed_hosts.iter().map(AllowedHost::to_string).collect(),
             on_violation: request.on_violation,
             limits: request.limits.clone(),
         },

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hotcell_contract::{Limits, NetworkPolicy, OnViolation};
+use hotcell_contract::{AllowedHost, Limits, NetworkPolicy, OnViolation};
 use hotcell_sandbox as sandbox;
 use sandbox::{Layer, Network, Spec, Tree};
 
@@ -40,8 +40,6 @@ pub enum PlanError {
     State(String),
     #[error("`{0}` is not a layer that can be required: use cgroup or landlock")]
     UnknownLayer(String),
-    #[error("network `restricted` needs the egress broker, which this version does not have: use none, local or full")]
-    RestrictedNetwork,
     #[error("the {name} limit of {value} is out of range: give {range}")]
     Limit { name: &'static str, value: String, range: &'static str },
 }
@@ -65,8 +63,8 @@ const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32
 /// Files and directories of /etc without which programs of /usr do not start. No time zone: a cell is in UTC.
 const ETC: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
 
-/// What names and certificates are looked up in, where there is a network to use them.
-const ETC_NETWORK: [&str; 3] = ["/etc/resolv.conf", "/etc/ssl", "/etc/ca-certificates"];
+/// What names and certificates are looked up in, where there is a network to use them. A broker looks names up itself.
+const ETC_NETWORK: [&str; 3] = ["/etc/ssl", "/etc/ca-certificates", "/etc/resolv.conf"];
 
 /// The cells of one request.
 pub(crate) struct Planned {
@@ -173,7 +171,7 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
         NetworkPolicy::None => Network::None,
         NetworkPolicy::Local => Network::Local,
         NetworkPolicy::Full => Network::Full,
-        NetworkPolicy::Restricted => return Err(PlanError::RestrictedNetwork),
+        NetworkPolicy::Restricted => Network::Brokered,
     };
     let mut spec = Spec {
         argv: vec![],
@@ -193,7 +191,8 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
         },
         require: required(&request.require)?,
     };
-    spec.env = environment(&request.env)?;
+    let proxy = if network == Network::Brokered { proxy_variables(&request.allowed_hosts) } else { vec![] };
+    spec.env = environment(&[&proxy[..], &request.env].concat())?;
     system(&mut spec);
     Ok(spec)
 }
@@ -345,6 +344,19 @@ fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString
     Ok(env)
 }
 
+/// How a program finds its broker. What it serves to itself it reaches without, unless the name is one of the host's.
+fn proxy_variables(hosts: &[AllowedHost]) -> Vec<(OsString, OsString)> {
+    let broker = format!("http://127.0.0.1:{}", sandbox::BROKER_PORT);
+    let own = [("localhost", "localhost"), ("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")];
+    let own = own.into_iter().filter(|(shown, _)| !hosts.iter().any(|allowed| allowed.host.to_string() == *shown));
+    let own: Vec<&str> = own.map(|(_, word)| word).collect();
+    let values = [("http_proxy", broker.clone()), ("https_proxy", broker), ("no_proxy", own.join(","))];
+    let both = |(name, value): (&str, String)| {
+        [(name.into(), value.clone().into()), (name.to_ascii_uppercase().into(), value.into())]
+    };
+    values.into_iter().flat_map(both).collect()
+}
+
 /// /usr and its like, as this host has them.
 fn system(spec: &mut Spec) {
     let same = |path: &str| Tree::new(path, path);
@@ -356,7 +368,11 @@ fn system(spec: &mut Spec) {
             Err(_) => {}
         }
     }
-    let network = if spec.network == Network::Full { &ETC_NETWORK[..] } else { &[] };
+    let network = match spec.network {
+        Network::None | Network::Local => &[],
+        Network::Brokered => &ETC_NETWORK[..2],
+        Network::Full => &ETC_NETWORK[..],
+    };
     for path in ETC.iter().chain(network) {
         // The file a link leads to, at the place of the link.
         if let Ok(real) = Path::new(path).canonicalize() {

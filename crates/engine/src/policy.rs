@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotcell_contract::{
-    FailureClass, IsolationLevel, Limits, Mode, NetworkPolicy, OnViolation, Policy, Problem, PythonLayer, is_id,
-    show_duration, show_size,
+    AllowedHost, FailureClass, IsolationLevel, Limits, Mode, NetworkPolicy, OnViolation, Policy, Problem, PythonLayer,
+    is_id, show_duration, show_size,
 };
 
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
@@ -41,6 +41,10 @@ pub enum PolicyError {
     Wrong(Vec<Problem>),
     #[error("`{}` cannot be used: {error}", path.display())]
     File { path: PathBuf, error: io::Error },
+    #[error("a network that is restricted needs hosts that may be reached: give --allow-host NAME:PORT")]
+    NoHosts,
+    #[error("--allow-host is for a network that is restricted: give --network restricted, or leave it out")]
+    HostsOfNothing,
     #[error("the policy {policy} refuses this: {why}")]
     Refused { policy: String, class: FailureClass, why: String },
 }
@@ -175,6 +179,8 @@ pub struct AskedLimits {
     pub compile_wall_ms: Option<u64>,
     pub compile_memory_bytes: Option<u64>,
     pub network: Option<NetworkPolicy>,
+    /// For `restricted`: all of the policy's, when none are given.
+    pub allowed_hosts: Vec<AllowedHost>,
     pub on_violation: Option<OnViolation>,
 }
 
@@ -260,10 +266,35 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
     if on_violation > least {
         refuse("--on-violation", format!("{on_violation:?}").to_lowercase(), format!("{least:?}").to_lowercase())?;
     }
+    request.allowed_hosts = hosts(policy, network, asked)?;
     (request.limits, request.compile) = (limits, compile);
     (request.network, request.on_violation) = (network, on_violation);
     request.policy = policy.cloned();
     Ok(())
+}
+
+/// Who may be reached: under a policy that names hosts, those of them that are asked for, or all.
+fn hosts(
+    policy: Option<&Policy>,
+    network: NetworkPolicy,
+    asked: &AskedLimits,
+) -> Result<Vec<AllowedHost>, PolicyError> {
+    let asked = &asked.allowed_hosts;
+    if network != NetworkPolicy::Restricted {
+        return if asked.is_empty() { Ok(vec![]) } else { Err(PolicyError::HostsOfNothing) };
+    }
+    let Some(policy) = policy.filter(|policy| policy.network_policy == NetworkPolicy::Restricted) else {
+        return if asked.is_empty() { Err(PolicyError::NoHosts) } else { Ok(asked.clone()) };
+    };
+    let known: Vec<AllowedHost> =
+        policy.allowed_hosts.iter().filter_map(|host| AllowedHost::parse(host).ok()).collect();
+    if let Some(other) = asked.iter().find(|host| !known.iter().any(|known| known.covers(host))) {
+        let all = known.iter().map(AllowedHost::to_string).collect::<Vec<_>>().join(", ");
+        let (policy, class) = (policy.policy_id.clone(), FailureClass::PolicyViolation);
+        let why = format!("--allow-host {other} is more than its {all}: give some of these or none");
+        return Err(PolicyError::Refused { policy, class, why });
+    }
+    Ok(if asked.is_empty() { known } else { asked.clone() })
 }
 
 /// What a policy says about a request besides its limits.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use hotcell_contract::{Limits, Mode, NetworkPolicy, OnViolation, Policy};
+use hotcell_contract::{AllowedHost, Limits, Mode, NetworkPolicy, OnViolation, Policy};
 use hotcell_languages::Language;
 
 use crate::lease::Granted;
@@ -27,6 +27,8 @@ pub struct Request {
     /// Python under restricted builtins, as one more layer.
     pub capsule: Option<Capsule>,
     pub network: NetworkPolicy,
+    /// For `restricted`: who may be reached.
+    pub allowed_hosts: Vec<AllowedHost>,
     pub on_violation: OnViolation,
     /// Layers without which not to run: `cgroup`, `landlock`.
     pub require: Vec<String>,
@@ -51,6 +53,7 @@ impl Request {
             collect: vec![],
             capsule: None,
             network: NetworkPolicy::None,
+            allowed_hosts: vec![],
             on_violation: OnViolation::Fail,
             require: vec![],
             policy: None,

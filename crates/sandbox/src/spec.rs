@@ -1,6 +1,7 @@
 //! What the caller asks for: the program, what it may see, and how much of everything it may use.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -85,8 +86,28 @@ pub enum Network {
     None,
     /// Loopback inside the cell.
     Local,
+    /// The same, and a socket that listens there at [`BROKER_PORT`], held by the caller's [`Egress`] alone.
+    Brokered,
     /// The host's own network.
     Full,
+}
+
+/// Where a brokered cell finds its broker, on 127.0.0.1.
+pub const BROKER_PORT: u16 = 3128;
+
+impl Network {
+    /// A loopback of the cell's own.
+    pub(crate) fn has_loopback(self) -> bool {
+        matches!(self, Network::Local | Network::Brokered)
+    }
+}
+
+/// Whoever serves the connections of a brokered cell.
+pub trait Egress {
+    /// The program starts now. `listener` was made in the cell and is nobody else's any more. Must not wait.
+    fn begin(&self, listener: OwnedFd, record: crate::Recorder) -> io::Result<()>;
+    /// No process of the cell is left, or the run has failed: when this returns, nothing that was begun is left either.
+    fn end(&self);
 }
 
 /// What a refused attempt means for the run.
@@ -116,4 +137,6 @@ pub struct Streams<'a> {
     pub keep: usize,
     /// Readable means: stop. Once, with SIGTERM and grace; a second time, at once. See [`crate::Signals`].
     pub cancel: Option<&'a crate::Signals>,
+    /// For [`Network::Brokered`]; without it nobody listens there.
+    pub egress: Option<&'a dyn Egress>,
 }

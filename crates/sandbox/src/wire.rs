@@ -143,7 +143,8 @@ pub(crate) const COUNT: u8 = b'c';
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromCell {
-    /// exec comes next. Fds: scratch, root, proc, the listener of the seccomp filter.
+    /// exec comes next. Fds: scratch, root, proc, the listener of the seccomp filter; the
+    /// socket of the broker, where there is one.
     Starting {
         mounts_ns: u64,
     },

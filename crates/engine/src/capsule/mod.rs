@@ -54,5 +54,7 @@ pub(crate) fn events(scratch: &Scratch) -> Vec<Event> {
         return vec![];
     }
     let lines = text.split(|byte| *byte == b'\n').take(MAX_EVENTS);
-    lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    let events = lines.filter_map(|line| serde_json::from_slice(line).ok());
+    // What the broker did is for the broker to say.
+    events.filter(|event: &Event| event.kind.starts_with("capsule.")).collect()
 }

@@ -10,13 +10,14 @@ use hotcell_contract::{
 use hotcell_languages::{
     self as languages, Host, Language, PlannedCheck, Preparation, Ready, ReadyCheck, Results, ResultsFormat,
 };
-use hotcell_sandbox::{End, Launcher, Report, Spec, Streams};
+use hotcell_sandbox::{Egress, End, Launcher, Report, Spec, Streams};
 
 use super::results::{self, Format};
 use super::{Asked, Budget, Told};
 use crate::build::{prepared, use_prepared};
 use crate::cache::Cache;
-use crate::execute::ExecuteError;
+use crate::egress;
+use crate::execute::{ExecuteError, broker};
 use crate::judge::{self, Verdict, judge};
 use crate::outcome::{Toolchain, outcome, phase};
 use crate::plan::{PlanError, check_spec, plan_sources, preparation_spec};
@@ -53,6 +54,8 @@ struct Attempt<'a> {
     failed: Option<Tier>,
     /// Groups of which one has run.
     groups: Vec<String>,
+    /// Of all checks.
+    egress: egress::Log,
     out_of_time: bool,
     cancelled: bool,
 }
@@ -90,6 +93,7 @@ pub(super) fn attempt(
         passed: None,
         failed: None,
         groups: vec![],
+        egress: egress::Log::default(),
         out_of_time: false,
         cancelled: false,
     };
@@ -215,8 +219,11 @@ impl Attempt<'_> {
             }
             let mut spec = check_spec(&self.cell, ready.step.clone(), &ready.tools, &self.limits())?;
             use_prepared(&mut spec, self.prepared.as_ref());
-            let streams = Streams { keep: KEEP, cancel: self.asked.cancel, ..Streams::default() };
+            let broker = broker(self.request, &spec)?;
+            let mut streams = Streams { keep: KEEP, cancel: self.asked.cancel, ..Streams::default() };
+            streams.egress = broker.as_ref().map(|broker| broker as &dyn Egress);
             let report = self.budget.spend(|| self.launcher.run(&spec, streams))?;
+            self.egress.append(broker.map(|broker| broker.log()).unwrap_or_default());
             let program = spec.argv.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
             let mut verdict = judge(&report, self.request.on_violation, &program);
             let said = check.results.as_ref().map(|results| tests(results, &report));
@@ -360,6 +367,7 @@ impl Attempt<'_> {
             _ => judge::retry(outcome.failure_class),
         };
         outcome.skipped_checks = self.skipped;
+        outcome.events = self.egress.events();
         outcome.duration_ms = spent.as_millis() as u64;
         for phase in &outcome.phases {
             outcome.usage.memory_peak_bytes = outcome.usage.memory_peak_bytes.max(phase.usage.memory_peak_bytes);

@@ -15,8 +15,8 @@ use crate::wire::{self, COUNT, Failure, FromCell, Plan, Rusage};
 pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
     // The program's streams are the program's alone: their ends must be seen when it closes them.
-    let Run { supervisor, launcher, stdio, view, count_clones, .. } = run;
-    drop((stdio, view));
+    let Run { supervisor, launcher, stdio, view, egress, count_clones, .. } = run;
+    drop((stdio, view, egress));
     let crowd = count_clones.then_some(&plan.limits);
     match started {
         Err(failure) => Err((failure, supervisor)),

@@ -18,12 +18,14 @@ pub(crate) use root::open_tree;
 
 use std::ffi::{CString, OsStr};
 use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::event::{PollFd, PollFlags};
 
 use crate::filter::Filter;
+use crate::spec::{BROKER_PORT, Network};
 use crate::sys::{process, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 use aside::Aside;
@@ -94,10 +96,11 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     drop((more, plan_fd));
     match entered {
         Err(failure) => Err((failure, Some(supervisor))),
-        Ok(Entered { plan, filter, view }) => {
+        Ok(Entered { plan, filter, view, egress }) => {
             let mounts_ns = built_ns + wire::now_ns() - start;
             let stdio = [stdin, stdout, stderr];
-            let run = Run { supervisor, stdio, launcher, filter, view, mounts_ns, count_clones: birth.count_clones };
+            let count_clones = birth.count_clones;
+            let run = Run { supervisor, stdio, launcher, filter, view, egress, mounts_ns, count_clones };
             init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
         }
     }
@@ -108,6 +111,7 @@ struct Entered {
     plan: Plan,
     filter: Filter,
     view: [OwnedFd; 3],
+    egress: Option<OwnedFd>,
 }
 
 /// What the program's start needs.
@@ -118,6 +122,8 @@ pub(crate) struct Run {
     filter: Filter,
     /// Scratch, root and proc of the cell, for the supervisor.
     view: [OwnedFd; 3],
+    /// Where the program calls its broker, for the supervisor.
+    egress: Option<OwnedFd>,
     mounts_ns: u64,
     count_clones: bool,
 }
@@ -200,16 +206,23 @@ fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) 
     if let Some(aside) = aside {
         aside.finish()?;
     }
-    if plan.network == crate::Network::Local {
+    if plan.network.has_loopback() {
         socket::loopback_up().step("bring up loopback", "")?;
     }
+    let egress = (plan.network == Network::Brokered).then(listen).transpose().step("listen for the broker", "")?;
     let (root_dir, proc_dir) = root::seal()?;
     process::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
     if order.landlock {
         landlock::restrict(&plan).step("restrict with Landlock", "")?;
     }
-    Ok(Entered { plan, filter, view: [scratch, root_dir, proc_dir] })
+    Ok(Entered { plan, filter, view: [scratch, root_dir, proc_dir], egress })
+}
+
+/// Before there is a program that could be here first. A port that somebody listens at is nobody else's, whatever
+/// options he sets: both would have had to ask to share it.
+fn listen() -> io::Result<OwnedFd> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, BROKER_PORT))?.into())
 }
 
 /// A word from the launcher: the ids mean something now.

@@ -7,6 +7,7 @@
 //! of output delays an answer. The reason for a kill is noted before the kill.
 
 mod ending;
+mod escort;
 mod input;
 mod judge_limits;
 mod meters;
@@ -21,8 +22,9 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
 use crate::launcher::{Next, Process};
+use crate::recorder::Recorder;
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Violation};
-use crate::spec::{OnViolation, Spec, Streams};
+use crate::spec::{Egress, Network, OnViolation, Spec, Streams};
 use crate::sys::seccomp::{self, Notification};
 use crate::sys::socket;
 use crate::wire::{self, Failure, FromCell, FromLauncher, Plan, Rusage};
@@ -62,6 +64,8 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
     let state = State {
         spec,
         cancel: streams.cancel,
+        egress: streams.egress.filter(|_| spec.network == Network::Brokered),
+        attempts: None,
         run,
         cell: Some(cell),
         listener: None,
@@ -99,6 +103,9 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
 struct State<'a> {
     spec: &'a Spec,
     cancel: Option<&'a crate::Signals>,
+    egress: Option<&'a dyn Egress>,
+    /// What it refuses, once it has begun.
+    attempts: Option<Recorder>,
     run: OwnedFd,
     cell: Option<OwnedFd>,
     listener: Option<OwnedFd>,
@@ -138,6 +145,7 @@ struct State<'a> {
 enum Event {
     Launcher,
     Cell,
+    Attempt,
     Notification,
     Stdout,
     Stderr,
@@ -151,6 +159,13 @@ enum Event {
 
 impl State<'_> {
     fn drive(mut self) -> Result<Report, SandboxError> {
+        let served = self.serve_all();
+        self.end_egress();
+        served?;
+        self.finish()
+    }
+
+    fn serve_all(&mut self) -> Result<(), SandboxError> {
         let mut buf = Vec::new();
         while self.gone.is_none() || !self.stdout.is_done() || !self.stderr.is_done() {
             for (event, flags) in self.wait()? {
@@ -158,7 +173,7 @@ impl State<'_> {
             }
             self.check_clock();
         }
-        self.finish()
+        Ok(())
     }
 
     fn wait<'a>(&'a self) -> Result<Vec<(Event, PollFlags)>, SandboxError> {
@@ -172,6 +187,7 @@ impl State<'_> {
         };
         watch(Event::Launcher, self.gone.is_none().then(|| self.run.as_fd()), PollFlags::IN);
         watch(Event::Cell, self.cell.as_ref().map(AsFd::as_fd), PollFlags::IN);
+        watch(Event::Attempt, self.attempts.as_ref().map(AsFd::as_fd), PollFlags::IN);
         watch(Event::Notification, self.listener.as_ref().map(AsFd::as_fd), PollFlags::IN);
         watch(Event::Stdout, self.stdout.source(), PollFlags::IN);
         watch(Event::Stderr, self.stderr.source(), PollFlags::IN);
@@ -201,6 +217,7 @@ impl State<'_> {
         match event {
             Event::Launcher => self.hear_launcher()?,
             Event::Cell => self.hear_cell(),
+            Event::Attempt => self.hear_attempts(),
             Event::Notification => self.answer_one(flags),
             Event::Stdout => self.stdout.read(buf),
             Event::Stderr => self.stderr.read(buf),
@@ -246,6 +263,7 @@ impl State<'_> {
                 // What the cell said last is in its socket still.
                 while self.cell.is_some() && self.hear_cell_now() {}
                 self.gone = Some(counters);
+                self.end_egress();
                 self.cell = None;
                 self.listener = None;
                 self.input.close();
@@ -303,6 +321,7 @@ impl State<'_> {
                 if let Some(listener) = &self.listener {
                     seccomp::wake_synchronously(listener.as_fd());
                 }
+                self.begin_egress(fds.next());
             }
             FromCell::NotExecuted { errno } => self.end = Some(End::NotExecuted { errno }),
             FromCell::Failed(failure) => self.failure = Some(failure),
@@ -330,13 +349,17 @@ impl State<'_> {
 
     /// Puts an attempt on record; under `kill`, it is the last.
     fn record(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
+        self.note(kind, detail, evidence);
+        if self.spec.on_violation == OnViolation::Kill && self.killed.is_none() {
+            self.kill_now(Kill::Violation);
+        }
+    }
+
+    fn note(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
         if self.violations.len() < MAX_VIOLATIONS {
             self.violations.push(Violation { kind, at: self.at(), detail, evidence });
         } else {
             self.violations_dropped += 1;
-        }
-        if self.spec.on_violation == OnViolation::Kill && self.killed.is_none() {
-            self.kill_now(Kill::Violation);
         }
     }
 

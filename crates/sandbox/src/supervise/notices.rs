@@ -30,6 +30,8 @@ impl State<'_> {
         if !is_current() {
             return;
         }
+        // What the program was refused elsewhere before it called is older.
+        self.hear_attempts();
         let answer = match seen {
             Seen::Nothing(answer) => answer,
             Seen::Blind(answer) => {

@@ -66,7 +66,7 @@ pub(super) fn is_allowed(address: SocketAddr, network: Network) -> bool {
     match network {
         Network::None => false,
         // Nobody in a cell serves port 53, which needs a capability: it is a name being looked up.
-        Network::Local => is_own && address.port() != DNS,
+        Network::Local | Network::Brokered => is_own && address.port() != DNS,
         Network::Full => true,
     }
 }
