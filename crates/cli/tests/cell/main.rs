@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod cli;
+mod egress;
 mod ends;
 mod escape;
 mod harness;

@@ -6,6 +6,7 @@
 mod audit;
 mod bad_policies;
 mod harness;
+mod hosts;
 mod killswitch;
 mod limits;
 mod policies;
