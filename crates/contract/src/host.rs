@@ -99,11 +99,34 @@ fn is_below(name: &str, own: &str) -> bool {
     name.strip_suffix(own).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
-/// Where no cell is let to, whoever says so: cloud hosts tell their secrets at a link-local address.
+/// Where clouds tell a host its secrets, besides the link-local addresses.
+const METADATA: [IpAddr; 5] = [
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Where no cell is let to, whoever says so, in whatever form the address is written.
 pub fn is_never_reached(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
+    let ip = without_tunnel(ip);
+    let kind = match ip {
         IpAddr::V4(ip) => ip.is_link_local() || ip.octets()[0] == 0 || ip.is_multicast() || ip.is_broadcast(),
         IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.is_unspecified() || ip.is_multicast(),
+    };
+    kind || METADATA.contains(&ip)
+}
+
+/// The address of version 4 that one of version 6 leads to: mapped, behind a translator (NAT64), through a tunnel (6to4).
+pub fn without_tunnel(ip: IpAddr) -> IpAddr {
+    let IpAddr::V6(six) = ip.to_canonical() else { return ip.to_canonical() };
+    let [_, _, a, b, c, d, ..] = six.octets();
+    let [.., w, x, y, z] = six.octets();
+    match six.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => Ipv4Addr::new(w, x, y, z).into(),
+        [0x2002, ..] => Ipv4Addr::new(a, b, c, d).into(),
+        _ => six.into(),
     }
 }
 

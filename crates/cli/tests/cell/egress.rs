@@ -232,6 +232,11 @@ fn who_is_not_allowed_is_not_reached() {
     assert_eq!(record[..4], [&there[..], &there, &by_name, &by_name]);
     assert!(record.contains(&"169.254.169.254:80".into()) && record.contains(&format!("2130706433:{}", other.port)));
     assert_eq!(admitted(&ran).len(), 1);
+    // Where a name points to is on record, and not for the program.
+    let source = format!("print(ask('CONNECT {by_name} HTTP/1.1\\r\\n\\r\\n').decode())");
+    let ran = restricted(&[&by_name], &source).run();
+    assert_eq!(ran.violates(CLASS).attempts(CLASS)[0]["note"], "points to 127.0.0.1, which is not public");
+    assert!(ran.out().contains("not public") && !ran.out().contains("127.0.0.1"), "{}", ran.out());
 }
 
 #[test]

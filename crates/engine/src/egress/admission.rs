@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use hotcell_contract::{AllowedHost, Host, HostPort, is_never_reached};
+use hotcell_contract::{AllowedHost, Host, HostPort, is_never_reached, without_tunnel};
 
 use super::head::Target;
 
@@ -13,22 +13,23 @@ pub(super) fn by_name<'a>(hosts: &[AllowedHost], target: &'a Target) -> Result<&
 }
 
 /// The second: where the connection may go. An address that the operator has named himself may be a private one. A name
-/// that points to one that is not public, among others, is not to be trusted with any.
-pub(super) fn by_address(place: &HostPort, found: &[IpAddr]) -> Result<Vec<SocketAddr>, String> {
+/// that points to one that is not public, among others, is not to be trusted with any. The error is that address.
+pub(super) fn by_address(place: &HostPort, found: &[IpAddr]) -> Result<Vec<SocketAddr>, IpAddr> {
     let named = matches!(place.host, Host::Address(_));
     let refused = |ip: &&IpAddr| is_never_reached(**ip) || !(named || is_public(**ip));
     match found.iter().find(refused) {
-        Some(ip) => Err(format!("points to {ip}, which is not public")),
+        Some(ip) => Err(*ip),
         None => Ok(found.iter().map(|ip| SocketAddr::new(*ip, place.port)).collect()),
     }
 }
 
 /// Whether an address is one of the internet's, in whatever form it is written.
 pub(super) fn is_public(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => is_public_v4(ip),
-        IpAddr::V6(ip) => is_public_v6(ip),
-    }
+    !is_never_reached(ip)
+        && match without_tunnel(ip) {
+            IpAddr::V4(ip) => is_public_v4(ip),
+            IpAddr::V6(ip) => is_public_v6(ip),
+        }
 }
 
 fn is_public_v4(ip: Ipv4Addr) -> bool {
@@ -56,14 +57,7 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
-    let inner = |at: usize| {
-        let octets = ip.octets();
-        is_public_v4(Ipv4Addr::new(octets[at], octets[at + 1], octets[at + 2], octets[at + 3]))
-    };
     match ip.segments() {
-        // An address of version 4 behind a translator, and inside of a tunnel.
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => inner(12),
-        [0x2002, ..] => inner(2),
         // Protocol assignments, Teredo and benchmarks among them; documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // What is given out to hosts at all. No loopback, no compatible form, no private, link-local or multicast one.

@@ -99,8 +99,10 @@ impl Connection<'_> {
         };
         let addresses = match admission::by_address(place, &found) {
             Ok(addresses) => addresses,
-            Err(why) => {
-                self.refuse("403 Forbidden", target, &why);
+            Err(ip) => {
+                // Which one it is tells of the host's own network.
+                let note = format!("points to {ip}, which is not public");
+                self.refuse_quietly("403 Forbidden", target, &note, "points to an address that is not public");
                 return None;
             }
         };
@@ -129,7 +131,12 @@ impl Connection<'_> {
 
     /// On record, then in a sentence to the program; unless the run ends for it, when nobody is to go on.
     fn refuse(&self, status: &str, target: &Target, why: &str) {
-        let (address, note) = (Some(target.shown.clone()), Some(why.to_owned()));
+        self.refuse_quietly(status, target, why, why);
+    }
+
+    /// The same, where the record says more than the program is to know.
+    fn refuse_quietly(&self, status: &str, target: &Target, note: &str, why: &str) {
+        let (address, note) = (Some(target.shown.clone()), Some(note.to_owned()));
         let detail = Detail { address, note, ..Detail::default() };
         if self.record.put(Kind::Network, detail, EVIDENCE) {
             self.answer(status, &format!("{} {why}", target.shown));

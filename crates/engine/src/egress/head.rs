@@ -150,8 +150,12 @@ fn is_token(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(b))
 }
 
-/// A name in small letters, and a value without the blanks around it.
-type Field<'a> = (String, &'a [u8]);
+/// A name, as it is and in small letters, and a value without the blanks around it.
+struct Field<'a> {
+    name: &'a [u8],
+    lower: String,
+    value: &'a [u8],
+}
 
 fn field(line: &[u8]) -> Option<Field<'_>> {
     let at = line.iter().position(|b| *b == b':')?;
@@ -161,11 +165,11 @@ fn field(line: &[u8]) -> Option<Field<'_>> {
     if !is_token(name) || !value.iter().all(plain) {
         return None;
     }
-    Some((String::from_utf8_lossy(name).to_ascii_lowercase(), value.trim_ascii()))
+    Some(Field { name, lower: String::from_utf8_lossy(name).to_ascii_lowercase(), value: value.trim_ascii() })
 }
 
 fn single<'a>(fields: &[Field<'a>], name: &str) -> Result<Option<&'a [u8]>, &'static str> {
-    let mut found = fields.iter().filter(|(known, _)| known == name).map(|(_, value)| *value);
+    let mut found = fields.iter().filter(|field| field.lower == name).map(|field| field.value);
     let one = found.next();
     if found.next().is_some() { Err("Host, Content-Length or Transfer-Encoding stands there twice") } else { Ok(one) }
 }
@@ -177,8 +181,8 @@ fn digits(text: &[u8]) -> Option<u64> {
 
 /// For the host: origin-form, its own name, nothing that was for us, and how long the body is in our words.
 fn rewritten(first: &FirstLine<'_>, path: &str, fields: &[Field<'_>], has_length: bool, body: &Body) -> Vec<u8> {
-    let named =
-        fields.iter().filter(|(name, _)| name == "connection").flat_map(|(_, value)| value.split(|b| *b == b','));
+    let named = fields.iter().filter(|field| field.lower == "connection");
+    let named = named.flat_map(|field| field.value.split(|b| *b == b','));
     let named: Vec<Vec<u8>> = named.map(|name| name.trim_ascii().to_ascii_lowercase()).collect();
     let for_us = |name: &str| {
         name.starts_with("proxy-")
@@ -191,8 +195,8 @@ fn rewritten(first: &FirstLine<'_>, path: &str, fields: &[Field<'_>], has_length
         _ => first.target.shown.clone(),
     };
     let mut head = format!("{} {path} {}\r\nHost: {host}\r\n", first.method, first.version).into_bytes();
-    for (name, value) in fields.iter().filter(|(name, _)| !for_us(name)) {
-        head.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+    for field in fields.iter().filter(|field| !for_us(&field.lower)) {
+        head.extend([field.name, b": ", field.value, b"\r\n"].concat());
     }
     match body {
         Body::Length(length) if has_length => head.extend(format!("Content-Length: {length}\r\n").bytes()),

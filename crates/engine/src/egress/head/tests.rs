@@ -33,7 +33,7 @@ fn another_request_is_rewritten() {
                 Connection: x-two, Keep-Alive\r\nX-Two: 2\r\nKeep-Alive: 3\r\nTE: trailers\r\nUpgrade: h2c\r\n\
                 Content-Length: 5\r\n\r\n";
     let expected =
-        "POST /a?b=c HTTP/1.1\r\nHost: example.org\r\nx-one: 1\r\nContent-Length: 5\r\nConnection: close\r\n\r\n";
+        "POST /a?b=c HTTP/1.1\r\nHost: example.org\r\nX-One: 1\r\nContent-Length: 5\r\nConnection: close\r\n\r\n";
     assert_eq!(text(head), expected);
     assert_eq!(good(head).body, Body::Length(5));
     for (target, line, host) in [
