@@ -9,6 +9,7 @@ mod ends;
 mod escape;
 mod harness;
 mod limits;
+mod names;
 mod network;
 mod output;
 mod syscalls;
