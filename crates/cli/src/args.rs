@@ -427,10 +427,10 @@ pub(crate) struct CellArgs {
     /// The repository that the lease's repo:// paths are in
     #[arg(long, value_name = "DIR", requires = "lease", help_heading = "Cell")]
     pub(crate) repo: Option<PathBuf>,
-    /// none, local (loopback of its own), restricted (see --allow-host) or full [default: none]
+    /// none, local (own loopback), restricted (named hosts) or full [default: none]
     #[arg(long, value_enum, value_name = "NET", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) network: Option<Net>,
-    /// With --network restricted: NAME:PORT that may be reached; may be repeated
+    /// NAME:PORT that a restricted network reaches; may be repeated
     #[arg(long, value_name = "HOST", value_parser = host, help_heading = "Cell")]
     pub(crate) allow_host: Vec<AllowedHost>,
     /// On behalf of which tenant, for quotas and records

@@ -21,6 +21,10 @@
 //! seccomp. Everything that says why is evidence of ours: flags set before we kill, counters of a cgroup that was
 //! new, bytes counted on a pipe, and seccomp notifications, which the supervisor answers and writes down.
 //!
+//! A brokered cell has a loopback, and on it a socket that init listens at before there is a program and that only the
+//! supervisor keeps. Whoever the caller says ([`Egress`]) serves it from outside, puts what it refuses on the record of the
+//! run ([`Recorder`]), and is ended with it. Whom it lets through is none of this crate's business.
+//!
 //! Who dies with whom: the program with init (pid namespace), init with the launcher (PDEATHSIG and a pidfd), a cell
 //! with its run's socket, the launcher with the supervisor's socket. Groups that are left by a launcher that was
 //! killed are unlocked, and swept by the next one.

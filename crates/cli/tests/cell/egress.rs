@@ -644,6 +644,14 @@ fn the_callers_own_variables_come_last() {
 }
 
 #[test]
+fn certificates_are_there_and_name_servers_are_not() {
+    let source = "print([os.path.exists(path) for path in ('/etc/ssl', '/etc/resolv.conf')])";
+    let ran = restricted(&["example.org:443"], source).run();
+    let here = if std::path::Path::new("/etc/ssl").exists() { "True" } else { "False" };
+    assert_eq!(ran.passes().out(), format!("[{here}, False]\n"));
+}
+
+#[test]
 fn an_allowed_host_that_is_not_there_is_nobodys_fault() {
     let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound").to_string();
     let source = format!(
