@@ -50,7 +50,9 @@ impl Connection<'_> {
         let (head, rest) = heard.bytes.split_at(end);
         let request = match head::parse(head) {
             Ok(request) => request,
-            Err(Malformed { target: Some(target), why }) => return self.refuse("400 Bad Request", &target, why),
+            Err(Malformed { target: Some(target), why }) => {
+                return self.refuse("400 Bad Request", &target, &format!("was asked for in a malformed head: {why}"));
+            }
             Err(Malformed { target: None, why }) => return self.answer("400 Bad Request", why),
         };
         let place = match admission::by_name(&self.shared.hosts, &request.target) {
