@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotcell_contract::{AllowedHost, parse_duration, parse_size};
+use hotcell_engine::Watch;
 
 /// Runs untrusted code in a cell, lets none of it out, and says with proof what happened.
 #[derive(Parser)]
@@ -49,15 +50,20 @@ pub(crate) enum Command {
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of the result
+    /// Print the JSON Schema of the result, or of an event
     #[command(hide = true)]
-    Schema,
+    Schema {
+        #[arg(value_enum, default_value = "outcome")]
+        of: Schema,
+    },
 }
 
 #[derive(Args)]
 pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub(crate) cell: CellArgs,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     /// The command and its arguments
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
@@ -97,6 +103,8 @@ pub(crate) struct RunArgs {
     pub(crate) no_cache: bool,
     #[command(flatten)]
     pub(crate) cell: CellArgs,
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) args: Vec<OsString>,
@@ -359,6 +367,12 @@ pub(crate) enum Output {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Schema {
+    Outcome,
+    Event,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Net {
     /// Not even loopback
     None,
@@ -485,6 +499,34 @@ pub(crate) struct CellArgs {
     /// No summary line
     #[arg(long, short, help_heading = "Result")]
     pub(crate) quiet: bool,
+}
+
+/// What is told of a run while it is going.
+#[derive(Args)]
+pub(crate) struct WatchArgs {
+    /// Add what happens, as it does, to this file: JSON lines
+    #[arg(long, value_name = "FILE", help_heading = "Result")]
+    pub(crate) events: Option<PathBuf>,
+    /// Show on the terminal how the run stands
+    #[arg(long, help_heading = "Result")]
+    pub(crate) watch: bool,
+    /// Between two samples, 10ms to 60s [default: 100ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_interval, help_heading = "Result")]
+    pub(crate) sample_every: Option<Duration>,
+    /// The share of a limit at which there is an alert [default: 0.8]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Result")]
+    pub(crate) alert_at: Option<f64>,
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text).map_err(|e| e.to_string())?;
+    let known = Watch::EVERY;
+    known.contains(&time).then_some(time).ok_or_else(|| "give 10ms to 60s".into())
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| Watch::ALERT_AT.contains(share));
+    share.ok_or_else(|| "give a share from 0.01 to 1, such as 0.8".into())
 }
 
 fn host(text: &str) -> Result<AllowedHost, String> {

@@ -3,6 +3,7 @@
 mod approve;
 mod args;
 mod doctor;
+mod events;
 mod exit;
 mod grants;
 mod languages;
@@ -14,6 +15,7 @@ mod run;
 mod show;
 mod state;
 mod verify;
+mod view;
 
 use std::process::ExitCode;
 
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
         (args::Command::Intent(args), _) => approve::intent(args),
         (args::Command::Rollback(args), _) => approve::rollback(&args),
         (args::Command::Policy(args), _) => policy::policy(&args),
-        (args::Command::Schema, _) => show::schema(),
+        (args::Command::Schema { of }, _) => show::schema(of),
         // Every other verb has been seen at the top.
         (_, None) => anyhow::bail!("the verb must be the first word"),
     });

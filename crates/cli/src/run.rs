@@ -13,17 +13,19 @@ use anyhow::{Context, bail};
 use hotcell_contract::{NetworkPolicy, OnViolation, Outcome};
 use hotcell_engine::{
     AskedLimits, Call, Capsule, Catalogue, Language, Launcher, Leased, PolicyError, Program, Progress, Request,
-    Signals, Source, Verb, execute, new_id, settle,
+    Sentinel, Signals, Source, StateError, Verb, Watch, execute, new_id, settle,
 };
 
-use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs};
+use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs, WatchArgs};
+use crate::events::{self, Events};
+use crate::view::{self, Through, View};
 use crate::{exit, grants, languages, policy, progress, receipt, show, state};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
 
 pub(crate) fn exec(args: ExecArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
-    cell(launcher, &args.cell, Program::Command(args.command), Kind::default(), false)
+    cell(launcher, args.cell, args.watch, Program::Command(args.command), Kind::default(), false)
 }
 
 /// What only compilers need.
@@ -75,7 +77,7 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
     let state = args.state.as_deref().map(read_source).transpose()?;
     let capsule = (args.capsule || state.is_some()).then_some(Capsule { state });
     let program = Program::Source { language: Box::new(language.clone()), source, args: args.args };
-    cell(launcher, &args.cell, program, Kind { compile, capsule }, from_stdin)
+    cell(launcher, args.cell, args.watch, program, Kind { compile, capsule }, from_stdin)
 }
 
 /// How a source is run, beyond what every cell is told.
@@ -171,15 +173,25 @@ fn read_all(from: impl Read) -> anyhow::Result<Vec<u8>> {
 /// One program in one cell, from the flags to the exit status.
 fn cell(
     launcher: &Launcher,
-    args: &CellArgs,
+    mut args: CellArgs,
+    watch: WatchArgs,
     program: Program,
     kind: Kind,
     stdin_is_used: bool,
 ) -> anyhow::Result<ExitCode> {
+    // What is told of a run is told of its refusal too: where to comes first.
+    let file = watch.events.as_deref().map(events::open).transpose()?;
+    let events = Events::new(watch.events.zip(file));
+    let tell = |event| events.tell(event);
+    let usual = Watch::default();
+    let every = watch.sample_every.unwrap_or(usual.every);
+    let how = Watch { every, alert_at: watch.alert_at.unwrap_or(usual.alert_at) };
+    let sentinel = Sentinel::new(args.request_id.get_or_insert_with(new_id), how, &tell);
     // Everything that can be wrong with the flags is, before anything is made.
     let verb = if matches!(program, Program::Command(_)) { Verb::Exec } else { Verb::Run };
-    let (request, leased) = request(args, verb, program, kind.compile, kind.capsule)?;
-    let asks = policy::named(args)?.is_some_and(|policy| policy.require_approval);
+    let asked = request(&args, verb, program, kind.compile, kind.capsule);
+    let (request, leased) = asked.inspect_err(|e| tell_refusal(&sentinel, e))?;
+    let asks = policy::named(&args)?.is_some_and(|policy| policy.require_approval);
     if asks && args.stdin.is_some() {
         bail!("the policy asks for an approval, which is not for a standard input: leave --stdin out");
     }
@@ -195,7 +207,7 @@ fn cell(
     if let Some(path) = &args.result {
         can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
-    let receipt = receipt::prepare(args, &request, None)?;
+    let receipt = receipt::prepare(&args, &request, None)?;
     let signals = Signals::catch()?;
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
@@ -205,22 +217,47 @@ fn cell(
         false if stderr.is_terminal() => 2,
         false => 0,
     };
-    let progress = progress::Line::new(!json && !args.quiet);
+    let is_drawn = watch.watch && view::is_possible();
+    let through = match watch.watch {
+        true if is_drawn => {
+            let (view, through) = View::start(every, !json).context("cannot draw on the terminal")?;
+            events.show_in(view);
+            through
+        }
+        true => {
+            show::note("--watch needs a terminal on standard error: nothing is drawn");
+            Through::default()
+        }
+        false => Through::default(),
+    };
+    let progress = progress::Line::new(!json && !args.quiet && !is_drawn);
     let told = |what: Progress<'_>| progress.tell(what);
-    let mut kept = state::begin(args, &request, leased.as_ref())?;
+    let kept = state::begin(&args, &request, leased.as_ref()).inspect_err(|e| tell_refusal(&sentinel, e))?;
+    if let Some(kept) = &kept {
+        events.audit_to(kept.state.audit(), kept.ticket.record_id());
+    }
+    sentinel.admitted();
     let call = Call {
         stdin,
-        stdout: (!json).then(|| stdout.as_fd()),
-        stderr: (!json).then(|| stderr.as_fd()),
+        stdout: (!json).then(|| through.stdout.as_ref().map_or(stdout.as_fd(), AsFd::as_fd)),
+        stderr: (!json).then(|| through.stderr.as_ref().map_or(stderr.as_fd(), AsFd::as_fd)),
         artifacts: args.artifacts.as_deref(),
         keep,
         cancel: Some(&signals),
         lease: kept.as_ref().and_then(state::Kept::leased_run),
         progress: Some(&told),
+        sentinel: events.are_wanted().then_some(&sentinel),
     };
     let outcome = execute(launcher, &request, call);
-    drop(progress);
-    let outcome = state::end(kept.take(), outcome)?;
+    drop((progress, through));
+    let audited = events.calm();
+    let outcome = state::end(kept, outcome, &sentinel.averages());
+    match &outcome {
+        Ok(outcome) => sentinel.ended(outcome),
+        Err(e) => sentinel.failed(&format!("{e:#}")),
+    }
+    let written = events.close();
+    let outcome = outcome?;
     if let Some(path) = &args.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;
@@ -236,7 +273,23 @@ fn cell(
             show::summary(&outcome);
         }
     }
+    audited.and(written)?;
     Ok(exit::code(&outcome))
+}
+
+/// A policy, a quota or the kill switch that says no is an event; a word that is wrong is none.
+fn tell_refusal(sentinel: &Sentinel<'_>, error: &anyhow::Error) {
+    let policy = error.downcast_ref::<PolicyError>().and_then(|e| match e {
+        PolicyError::Refused { class, why, .. } => Some((*class, why)),
+        _ => None,
+    });
+    let state = error.downcast_ref::<StateError>().and_then(|e| match e {
+        StateError::Refused { class, why } => Some((*class, why)),
+        _ => None,
+    });
+    if let Some((class, why)) = policy.or(state) {
+        sentinel.denied(class, why);
+    }
 }
 
 /// Whether it could be written, without doing so: a run that is refused leaves an older result as it is.

@@ -7,6 +7,8 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hotcell_contract::{Outcome, Status, TerminalEvent, Violation, is_unseen, show_duration, show_size};
 
+use crate::args::Schema;
+
 /// Colour is for terminals, and for those who have not said no to it.
 pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
     if terminal && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()) {
@@ -150,6 +152,11 @@ fn attempt(violation: &Violation) -> String {
     }
 }
 
+/// Something of less weight than an error, in one sentence.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "hotcell: {}", harmless(text));
+}
+
 /// One sentence: what, which value, what to do.
 pub(crate) fn error(error: &anyhow::Error) {
     let terminal = std::io::stderr().is_terminal();
@@ -210,8 +217,12 @@ fn verbs_below(verb: &str) -> Option<String> {
     Some(format!("{} or {last}", names.join(", ")))
 }
 
-pub(crate) fn schema() -> anyhow::Result<ExitCode> {
-    let text = serde_json::to_string_pretty(&hotcell_contract::outcome_schema())?;
+pub(crate) fn schema(of: Schema) -> anyhow::Result<ExitCode> {
+    let schema = match of {
+        Schema::Outcome => hotcell_contract::outcome_schema(),
+        Schema::Event => hotcell_contract::event_schema(),
+    };
+    let text = serde_json::to_string_pretty(&schema)?;
     writeln!(std::io::stdout(), "{text}")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
-use hotcell_contract::{ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
+use hotcell_contract::{Averages, ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
 use hotcell_engine::{ExecuteError, Filter, Leased, LeasedRun, Request, Staging, State, Switch, Ticket, Who};
 use serde_json::json;
 
@@ -50,8 +50,8 @@ pub(crate) fn who(args: &CellArgs) -> anyhow::Result<Who> {
 
 /// A run that is written down, and where.
 pub(crate) struct Kept<'a> {
-    state: State,
-    ticket: Ticket,
+    pub(crate) state: State,
+    pub(crate) ticket: Ticket,
     lease: Option<(&'a Leased, Staging)>,
 }
 
@@ -98,11 +98,15 @@ pub(crate) fn begin<'a>(
     }
 }
 
-pub(crate) fn end(kept: Option<Kept<'_>>, outcome: Result<Outcome, ExecuteError>) -> anyhow::Result<Outcome> {
+pub(crate) fn end(
+    kept: Option<Kept<'_>>,
+    outcome: Result<Outcome, ExecuteError>,
+    averages: &Averages,
+) -> anyhow::Result<Outcome> {
     let Some(Kept { mut state, ticket, lease }) = kept else { return Ok(outcome?) };
     match outcome {
         Ok(mut outcome) => {
-            state.finish(ticket, &mut outcome)?;
+            state.finish(ticket, &mut outcome, averages)?;
             if let Some((leased, staging)) = &lease {
                 state.leave(&LeasedRun { leased, staging }, &outcome)?;
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
-use hotcell_contract::{Limits, Outcome, Phase, Status, show_duration};
+use hotcell_contract::{Averages, Limits, Outcome, Phase, Status, show_duration};
 use hotcell_engine::{
     Asked, Language, Launcher, Program, Request, Signals, Source, Told, Verb, compile_limits, verify as run_checks,
 };
@@ -66,7 +66,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         Some(_) => run_checks(launcher, first, &asked, Some(&mut repair)),
         None => run_checks(launcher, first, &asked, None),
     };
-    let outcome = state::end(kept, outcome)?;
+    let outcome = state::end(kept, outcome, &Averages::default())?;
     if let Some(path) = &args.cell.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;

@@ -1,6 +1,7 @@
 //! The words of the system, exact on every surface: plain data, validation, JSON Schemas. No I/O, no clock.
 
 mod class;
+mod event;
 mod grant;
 mod host;
 mod lease;
@@ -12,6 +13,7 @@ mod record;
 mod values;
 
 pub use class::*;
+pub use event::*;
 pub use grant::*;
 pub use host::*;
 pub use lease::*;
@@ -25,6 +27,11 @@ pub use values::*;
 /// The JSON Schema of [`Outcome`], as it is checked in under `schemas/`.
 pub fn outcome_schema() -> serde_json::Value {
     schemars::schema_for!(Outcome).to_value()
+}
+
+/// The JSON Schema of [`RunEvent`], as it is checked in under `schemas/`.
+pub fn event_schema() -> serde_json::Value {
+    schemars::schema_for!(RunEvent).to_value()
 }
 
 /// The JSON Schema of [`Policy`].

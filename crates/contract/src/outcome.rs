@@ -127,7 +127,7 @@ pub struct Usage {
     pub write_bytes: u64,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
     pub class: FailureClass,
     /// Since the program started.
@@ -136,7 +136,7 @@ pub struct Violation {
     pub evidence: String,
 }
 
-#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ViolationDetail {
     pub syscall: Option<String>,
     pub path: Option<String>,

@@ -64,6 +64,12 @@ pub struct ExecutionRecord {
     pub wall_time_seconds: Option<f64>,
     pub cpu_seconds: Option<f64>,
     pub memory_peak_mb: Option<f64>,
+    /// Averages, and peaks that only samples show: null for what was over before the first one.
+    pub memory_average_mb: Option<f64>,
+    pub cpu_cores_average: Option<f64>,
+    pub cpu_cores_peak: Option<f64>,
+    pub processes_average: Option<f64>,
+    pub processes_peak: Option<i64>,
     /// RFC 3339, UTC.
     pub created_at: String,
     pub completed_at: Option<String>,

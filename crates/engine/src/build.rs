@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hotcell_contract::{FailureClass, Phase};
 use hotcell_languages::{Preparation, identity};
-use hotcell_sandbox::{End, Launcher, Report, Signals, Spec, Streams, Tree};
+use hotcell_sandbox::{End, Launcher, Observed, Report, Signals, Spec, Streams, Tree};
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
@@ -18,6 +18,7 @@ use crate::outcome::{cached, phase};
 use crate::plan::Planned;
 use crate::product::{self, Product};
 use crate::request::{Program, Request, Source};
+use crate::sentinel::observer;
 
 /// What of a compiler's output is worth keeping.
 const KEEP: usize = 1 << 20;
@@ -52,7 +53,9 @@ pub(crate) fn build(
         Some(product) => (product, cached("compile")),
         None => {
             call.tell(Progress::Compiling(&language.language));
-            let streams = Streams { keep: KEEP, cancel: call.cancel, ..Streams::default() };
+            let see = |what: Observed<'_>| call.see("compile", &spec, what);
+            let observer = observer(call.sentinel, &spec.limits, &see);
+            let streams = Streams { keep: KEEP, cancel: call.cancel, observer, ..Streams::default() };
             let report = launcher.run(&spec, streams)?;
             let program = spec.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
             let mut verdict = judge_compiler(&report, &program);

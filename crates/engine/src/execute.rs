@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use hotcell_contract::{FailureClass, Outcome};
-use hotcell_sandbox::{Egress, End, Launcher, Network, Next, Report, SandboxError, Signals, Spec, Streams};
+use hotcell_sandbox::{Egress, End, Launcher, Network, Next, Observed, Report, SandboxError, Signals, Spec, Streams};
 
 use crate::build::{Built, build};
 use crate::capsule;
@@ -17,6 +17,7 @@ use crate::outcome::{Toolchain, outcome, phase};
 use crate::plan::{PlanError, plan};
 use crate::product;
 use crate::request::Request;
+use crate::sentinel::{Sentinel, observer};
 
 /// The caller's ends of the streams.
 #[derive(Default)]
@@ -33,6 +34,8 @@ pub struct Call<'a> {
     pub lease: Option<LeasedRun<'a>>,
     /// Told of what takes long.
     pub progress: Option<&'a dyn Fn(Progress<'_>)>,
+    /// Watches the compiler and the program.
+    pub sentinel: Option<&'a Sentinel<'a>>,
 }
 
 /// What goes on before the program itself.
@@ -48,6 +51,12 @@ impl Call<'_> {
     pub(crate) fn tell(&self, progress: Progress<'_>) {
         if let Some(told) = self.progress {
             told(progress);
+        }
+    }
+
+    pub(crate) fn see(&self, phase: &'static str, spec: &Spec, what: Observed<'_>) {
+        if let Some(sentinel) = self.sentinel {
+            sentinel.see(phase, &spec.limits, what);
         }
     }
 }
@@ -94,6 +103,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     call.tell(Progress::Running);
     let stdin = call.stdin.take();
     let broker = broker(request, &planned.run)?;
+    let see = |what: Observed<'_>| call.see("run", &planned.run, what);
     let streams = Streams {
         stdin: stdin.as_ref().and_then(|stdin| stdin.try_clone().ok()),
         stdout: call.stdout,
@@ -101,6 +111,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         keep: call.keep,
         cancel: call.cancel,
         egress: broker.as_ref().map(|broker| broker as &dyn Egress),
+        observer: observer(call.sentinel, &planned.run.limits, &see),
     };
     let uses_cache = planned.run.trees.iter().any(|tree| tree.cell.starts_with(product::AT));
     let next = if planned.parse.is_none() && !uses_cache { Next::Never } else { Next::Unlikely };

@@ -19,6 +19,7 @@ mod product;
 mod receipt;
 mod repo;
 mod request;
+mod sentinel;
 mod state;
 mod survey;
 mod verify;
@@ -43,6 +44,7 @@ pub use receipt::{
 
 pub use repo::{Restored, RollbackError};
 pub use request::{Capsule, Program, Request, Source, compile_limits, new_id};
+pub use sentinel::{Sentinel, Watch};
 pub use state::{
     Audit, AuditError, Entry, Filter, Flaw, IssuedLease, State, StateError, StoreError, Switch, Ticket, Verified, Who,
     after, now, parse_time,

@@ -155,7 +155,7 @@ pub(crate) fn usage(report: &Report) -> Usage {
     }
 }
 
-fn violation(from: &sandbox::Violation) -> Violation {
+pub(crate) fn violation(from: &sandbox::Violation) -> Violation {
     let d = &from.detail;
     Violation {
         class: judge::class(from.kind),

@@ -112,6 +112,40 @@ pub struct Usage {
     pub write_bytes: u64,
 }
 
+/// What an observer is told, in the order in which it happens.
+#[derive(Clone, Copy, Debug)]
+pub enum Observed<'a> {
+    /// The program is about to be executed.
+    Started,
+    Sample(Sample),
+    /// As it is put on record.
+    Violation(&'a Violation),
+}
+
+/// How much is used at one moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    /// Since the start.
+    pub at: Duration,
+    /// User and system time so far.
+    pub cpu: Duration,
+    /// Neither scratch nor a cache that the kernel would give back.
+    pub memory: u64,
+    /// Tasks of the program; `None` where nothing counts them.
+    pub processes: Option<u64>,
+    pub scratch: u64,
+    pub stdout: u64,
+    pub stderr: u64,
+    pub io: Option<Moved>,
+}
+
+/// Bytes that read and write calls have moved: of the living, and of the dead that one of them waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    pub read: u64,
+    pub written: u64,
+}
+
 /// A layer and the mechanism that it has, or lacks, in this run.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Applied {

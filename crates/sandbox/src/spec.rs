@@ -139,4 +139,15 @@ pub struct Streams<'a> {
     pub cancel: Option<&'a crate::Signals>,
     /// For [`Network::Brokered`]; without it nobody listens there.
     pub egress: Option<&'a dyn Egress>,
+    pub observer: Option<Observer<'a>>,
+}
+
+/// Somebody who is told of the run while it is going, by the thread that supervises it. While he is at it no limit is
+/// watched and no call of the program's is answered: he must not wait for anything. If he panics, the run's sockets are
+/// closed on the way out, and its cell dies of that.
+#[derive(Clone, Copy)]
+pub struct Observer<'a> {
+    /// Between two samples.
+    pub every: Duration,
+    pub tell: &'a dyn Fn(crate::Observed<'_>),
 }

@@ -4,12 +4,16 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, OFlags};
 
+/// The numbers of all processes.
+pub(crate) fn pids(proc: BorrowedFd<'_>) -> impl Iterator<Item = u32> {
+    // Read anew each time: an iterator of its own does not move the shared position of the fd.
+    let dir = rustix::fs::Dir::read_from(proc).into_iter().flatten().flatten();
+    dir.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
+}
+
 /// Calls `look` for each process, with its number and the fields of its `stat` that follow the name, from the third on.
 pub(crate) fn each(proc: BorrowedFd<'_>, mut look: impl FnMut(u32, &[u64])) {
-    // Read anew each time: an iterator of its own does not move the shared position of the fd.
-    let Ok(dir) = rustix::fs::Dir::read_from(proc) else { return };
-    for entry in dir.flatten() {
-        let Some(pid) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) else { continue };
+    for pid in pids(proc) {
         let Some(stat) = read(proc, &format!("{pid}/stat")) else { continue };
         // The name, in parentheses, may hold anything: what follows the last one is numbers.
         let Some((_, fields)) = stat.rsplit_once(") ") else { continue };

@@ -58,6 +58,8 @@ struct Head {
     sig: String,
 }
 
+/// Any number of them may be at one log, here and in other processes.
+#[derive(Clone)]
 pub struct Audit {
     dir: PathBuf,
     key: SigningKey,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hotcell_contract::{
-    ExecutionRecord, FailureClass, Lease, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent,
+    Averages, ExecutionRecord, FailureClass, Lease, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent,
 };
 use serde_json::{Value, json};
 
@@ -228,7 +228,7 @@ impl State {
     }
 
     /// Writes the end down. What the kill switch ended is told as such.
-    pub fn finish(&mut self, ticket: Ticket, outcome: &mut Outcome) -> Result<(), StateError> {
+    pub fn finish(&mut self, ticket: Ticket, outcome: &mut Outcome, averages: &Averages) -> Result<(), StateError> {
         let mut record = ticket.record;
         if outcome.terminal_event == Some(TerminalEvent::Cancelled)
             && let Some(switch) = self.store.switch_for(record.tenant_id.as_deref())?
@@ -248,18 +248,21 @@ impl State {
                 json!({ "lease_id": record.lease_id, "record_id": record.record_id, "message": outcome.message });
             self.audit.append("lease_event.EXPIRED", data)?;
         }
-        let (status, name) = match (outcome.status, outcome.failure_class, outcome.terminal_event) {
-            (Status::Pass, ..) => (RecordStatus::Completed, "FINISHED"),
-            (_, _, Some(TerminalEvent::Cancelled | TerminalEvent::KillSwitch)) => (RecordStatus::Killed, "KILLED"),
-            (_, Some(FailureClass::TimeoutViolation), _) => (RecordStatus::Timeout, "TIMEOUT"),
-            _ => (RecordStatus::Failed, "FINISHED"),
+        record.status = status_of(outcome);
+        let name = match record.status {
+            RecordStatus::Killed => "KILLED",
+            RecordStatus::Timeout => "TIMEOUT",
+            _ => "FINISHED",
         };
-        record.status = status;
         record.sandbox_id.clone_from(&outcome.request_id);
         record.exit_code = outcome.exit_code.map(i64::from);
         record.wall_time_seconds = Some(outcome.usage.wall_ms as f64 / 1e3);
         record.cpu_seconds = Some(outcome.usage.cpu_ms as f64 / 1e3);
         record.memory_peak_mb = Some(outcome.usage.memory_peak_bytes as f64 / 1048576.0);
+        record.memory_average_mb = averages.memory_average_bytes.map(|bytes| bytes as f64 / 1048576.0);
+        (record.cpu_cores_average, record.cpu_cores_peak) = (averages.cpu_cores_average, averages.cpu_cores_peak);
+        record.processes_average = averages.processes_average;
+        record.processes_peak = outcome.usage.processes_peak.or(averages.processes_peak).map(|n| n as i64);
         (record.completed_at, record.failure_class) = (Some(now()), outcome.failure_class);
         record.error_message.clone_from(&outcome.message);
         self.end(&record, name)
@@ -366,11 +369,26 @@ fn record(request: &Request, who: &Who, policy: Option<&Policy>, lease: Option<&
         wall_time_seconds: None,
         cpu_seconds: None,
         memory_peak_mb: None,
+        memory_average_mb: None,
+        cpu_cores_average: None,
+        cpu_cores_peak: None,
+        processes_average: None,
+        processes_peak: None,
         created_at: now(),
         completed_at: None,
         error_message: None,
         failure_class: None,
         lease_id: lease.map(|lease| lease.lease_id.clone()),
+    }
+}
+
+/// As what a run is kept that ended so.
+pub(crate) fn status_of(outcome: &Outcome) -> RecordStatus {
+    match (outcome.status, outcome.failure_class, outcome.terminal_event) {
+        (Status::Pass, ..) => RecordStatus::Completed,
+        (_, _, Some(TerminalEvent::Cancelled | TerminalEvent::KillSwitch)) => RecordStatus::Killed,
+        (_, Some(FailureClass::TimeoutViolation), _) => RecordStatus::Timeout,
+        _ => RecordStatus::Failed,
     }
 }
 

@@ -111,11 +111,9 @@ pub(super) struct Store {
     pub(super) db: Connection,
 }
 
-/// Each takes the database one version further.
-const MIGRATIONS: [&str; 2] = [SCHEMA, super::grants::SCHEMA];
-const VERSION: i64 = MIGRATIONS.len() as i64;
-const SCHEMA: &str = "
-CREATE TABLE records (
+/// From one version to the next, in order: each is carried out once, and none is ever changed.
+const MIGRATIONS: [&str; 3] = [
+    "CREATE TABLE records (
   record_id TEXT PRIMARY KEY, sandbox_id TEXT NOT NULL, tenant_id TEXT, user_id TEXT, run_id TEXT, language TEXT,
   code_hash TEXT NOT NULL, policy_id TEXT NOT NULL, status TEXT NOT NULL, exit_code BIGINT,
   wall_time_seconds DOUBLE PRECISION, cpu_seconds DOUBLE PRECISION, memory_peak_mb DOUBLE PRECISION,
@@ -123,11 +121,18 @@ CREATE TABLE records (
   created_ms BIGINT NOT NULL, owner_pid BIGINT, owner_start BIGINT);
 CREATE INDEX records_by_quota ON records (tenant_id, policy_id, created_ms);
 CREATE INDEX records_by_status ON records (status);
-CREATE TABLE switches (tenant_id TEXT PRIMARY KEY, reason TEXT NOT NULL, by_whom TEXT NOT NULL, since TEXT NOT NULL);
-";
+CREATE TABLE switches (tenant_id TEXT PRIMARY KEY, reason TEXT NOT NULL, by_whom TEXT NOT NULL, since TEXT NOT NULL);",
+    "ALTER TABLE records ADD COLUMN memory_average_mb DOUBLE PRECISION;
+ALTER TABLE records ADD COLUMN cpu_cores_average DOUBLE PRECISION;
+ALTER TABLE records ADD COLUMN cpu_cores_peak DOUBLE PRECISION;
+ALTER TABLE records ADD COLUMN processes_average DOUBLE PRECISION;
+ALTER TABLE records ADD COLUMN processes_peak BIGINT;",
+    super::grants::SCHEMA,
+];
 
 const COLUMNS: &str = "record_id, sandbox_id, tenant_id, user_id, run_id, language, code_hash, policy_id, status, exit_code, \
-     wall_time_seconds, cpu_seconds, memory_peak_mb, created_at, completed_at, error_message, failure_class, lease_id";
+     wall_time_seconds, cpu_seconds, memory_peak_mb, created_at, completed_at, error_message, failure_class, lease_id, \
+     memory_average_mb, cpu_cores_average, cpu_cores_peak, processes_average, processes_peak";
 
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Store, StoreError> {
@@ -141,18 +146,10 @@ impl Store {
         // A crash of the host may lose the newest records, never the file; the audit log has them too.
         db.pragma_update(None, "synchronous", "NORMAL")?;
         let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version > VERSION {
-            return Err(StoreError::Newer(version));
-        }
-        if version < VERSION {
-            let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            // Somebody else may have been faster.
-            let now: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
-            for step in MIGRATIONS.iter().skip(now as usize) {
-                tx.execute_batch(step)?;
-            }
-            tx.pragma_update(None, "user_version", VERSION)?;
-            tx.commit()?;
+        match usize::try_from(version) {
+            Ok(known) if known == MIGRATIONS.len() => {}
+            Ok(older) if older < MIGRATIONS.len() => migrate(&mut db)?,
+            _ => return Err(StoreError::Newer(version)),
         }
         Ok(Store { db })
     }
@@ -215,7 +212,8 @@ impl Store {
     pub(super) fn finish(&self, record: &ExecutionRecord) -> Result<(), StoreError> {
         self.db.execute(
             "UPDATE records SET status = ?2, exit_code = ?3, wall_time_seconds = ?4, cpu_seconds = ?5, memory_peak_mb = ?6, \
-             completed_at = ?7, error_message = ?8, failure_class = ?9 WHERE record_id = ?1",
+             completed_at = ?7, error_message = ?8, failure_class = ?9, memory_average_mb = ?10, cpu_cores_average = ?11, \
+             cpu_cores_peak = ?12, processes_average = ?13, processes_peak = ?14 WHERE record_id = ?1",
             params![
                 record.record_id,
                 record.status.name(),
@@ -226,6 +224,11 @@ impl Store {
                 record.completed_at,
                 record.error_message,
                 record.failure_class.map(class_name),
+                record.memory_average_mb,
+                record.cpu_cores_average,
+                record.cpu_cores_peak,
+                record.processes_average,
+                record.processes_peak,
             ],
         )?;
         Ok(())
@@ -328,6 +331,20 @@ impl Store {
     }
 }
 
+/// All that is missing, in one transaction.
+fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Somebody else may have been faster.
+    let done: i64 = tx.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    for step in MIGRATIONS.iter().skip(usize::try_from(done).unwrap_or_default()) {
+        tx.execute_batch(step)?;
+    }
+    if (done as usize) < MIGRATIONS.len() {
+        tx.pragma_update(None, "user_version", MIGRATIONS.len() as i64)?;
+    }
+    Ok(tx.commit()?)
+}
+
 fn switch_for(db: &Connection, tenant: Option<&str>) -> Result<Option<Switch>, StoreError> {
     let sql = "SELECT tenant_id, reason, by_whom, since FROM switches WHERE tenant_id = '' OR tenant_id = ?1 ORDER BY tenant_id LIMIT 1";
     Ok(db.prepare(sql)?.query_row([tenant.unwrap_or("")], switch_of).optional()?)
@@ -416,7 +433,7 @@ fn over_quota(
 fn insert(db: &Connection, record: &ExecutionRecord, now_ms: i64, owner: Option<Owner>) -> Result<(), StoreError> {
     let sql = format!(
         "INSERT INTO records ({COLUMNS}, created_ms, owner_pid, owner_start) VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)"
     );
     db.prepare(&sql)?.execute(params![
         record.record_id,
@@ -437,6 +454,11 @@ fn insert(db: &Connection, record: &ExecutionRecord, now_ms: i64, owner: Option<
         record.error_message,
         record.failure_class.map(class_name),
         record.lease_id,
+        record.memory_average_mb,
+        record.cpu_cores_average,
+        record.cpu_cores_peak,
+        record.processes_average,
+        record.processes_peak,
         now_ms,
         owner.map(|owner| owner.pid),
         owner.map(|owner| owner.start),
@@ -470,5 +492,10 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<ExecutionRecord> {
         error_message: row.get(15)?,
         failure_class: class.and_then(|name| serde_json::from_value(serde_json::Value::String(name)).ok()),
         lease_id: row.get(17)?,
+        memory_average_mb: row.get(18)?,
+        cpu_cores_average: row.get(19)?,
+        cpu_cores_peak: row.get(20)?,
+        processes_average: row.get(21)?,
+        processes_peak: row.get(22)?,
     })
 }

@@ -63,6 +63,8 @@ pub(crate) enum Meter {
     OomKills,
     /// `max`: forks that were refused.
     PidsRefused,
+    /// Tasks, with init.
+    PidsCurrent,
 }
 
 impl Base {

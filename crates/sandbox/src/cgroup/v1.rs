@@ -176,7 +176,8 @@ impl Group {
                 (Meter::OomKills, "memory.oom_control"),
             ],
         );
-        meters.extend(open_meters(self.pids.fd(), &[(Meter::PidsRefused, "pids.events")]));
+        let pids = [(Meter::PidsRefused, "pids.events"), (Meter::PidsCurrent, "pids.current")];
+        meters.extend(open_meters(self.pids.fd(), &pids));
         if let Some(unified) = &self.unified {
             meters.extend(open_meters(unified.fd(), &[(Meter::CpuStat, "cpu.stat")]));
         } else if let Some(cpuacct) = &self.cpuacct {

@@ -161,6 +161,7 @@ impl Group {
                 (Meter::CpuStat, "cpu.stat"),
                 (Meter::OomKills, "memory.events"),
                 (Meter::PidsRefused, "pids.events"),
+                (Meter::PidsCurrent, "pids.current"),
             ],
         )
     }

@@ -32,6 +32,20 @@ pub(super) struct Samples {
     counts_tasks: bool,
     cpu: Duration,
     cpu_before: Duration,
+    last: Last,
+}
+
+/// What the last sample found.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Last {
+    pub(super) cpu: Duration,
+    pub(super) memory: u64,
+    /// Caches of the group are in it; without a group, pages that several processes share are in it for each.
+    pub(super) memory_is_rough: bool,
+    pub(super) scratch: u64,
+    /// Where no group counts.
+    pub(super) processes: usize,
+    pub(super) tasks: u64,
 }
 
 pub(super) type Breach = (Kind, Detail, &'static str);
@@ -66,6 +80,10 @@ impl Samples {
         self.next
     }
 
+    pub(super) fn last(&self) -> Last {
+        self.last
+    }
+
     pub(super) fn memory_peak(&self) -> u64 {
         self.memory_peak
     }
@@ -98,12 +116,14 @@ impl Samples {
         breaches.extend(counted(meters.oom_kills(), meters.forks_refused(), limits));
         let used = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).unwrap_or_default();
         let in_scratch = used.bytes_used;
-        let (memory, cpu) = if meters.has_group() {
+        let ((memory, memory_is_rough), cpu) = if meters.has_group() {
             (self.group_memory(meters, in_scratch + used.inodes_used * INODE_COST, limits), self.group_cpu(meters))
         } else {
             self.census(meters, in_scratch, limits)
         };
         self.memory_peak = self.memory_peak.max(memory);
+        let (cpu_so_far, tasks) = (cpu.max(self.last.cpu), self.tasks);
+        self.last = Last { cpu: cpu_so_far, memory, memory_is_rough, scratch: in_scratch, tasks, ..self.last };
         if memory > limits.memory {
             let detail = Detail { limit: Some(limits.memory), observed: Some(memory), ..Detail::default() };
             let evidence = if meters.has_group() { "cgroup memory, sampled" } else { "resident memory, sampled" };
@@ -136,15 +156,19 @@ impl Samples {
         meters.cpu().unwrap_or_default().saturating_sub(self.cpu_before)
     }
 
-    /// What is neither scratch nor a cache that the kernel would give back.
-    fn group_memory(&self, meters: &Meters, in_scratch: u64, limits: &Limits) -> u64 {
+    /// What is neither scratch nor a cache that the kernel would give back; or, under the limit, more than that.
+    fn group_memory(&self, meters: &Meters, in_scratch: u64, limits: &Limits) -> (u64, bool) {
         let charged = meters.memory_charged().unwrap_or(0).saturating_sub(in_scratch);
-        if charged > limits.memory { charged.saturating_sub(meters.memory_reclaimable()) } else { charged }
+        match charged > limits.memory {
+            true => (charged.saturating_sub(meters.memory_reclaimable()), false),
+            false => (charged, true),
+        }
     }
 
-    fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> (u64, Duration) {
+    fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> ((u64, bool), Duration) {
         let census = meters.census();
         self.counted(census.tasks);
+        self.last.processes = census.each_cpu.len();
         self.cpu_seen.extend(census.each_cpu);
         // Both are less than the truth or equal to it: one misses the dead that nobody waited for, the other what
         // happened between two samples.
@@ -152,7 +176,10 @@ impl Samples {
         self.cpu = self.cpu.max(cpu);
         // Forks share pages, and a sum counts them for each: look closely before accusing.
         let bound = census.memory.without_scratch(in_scratch);
-        let memory = if bound > limits.memory { meters.memory_exact().without_scratch(in_scratch) } else { bound };
+        let memory = match bound > limits.memory {
+            true => (meters.memory_exact().without_scratch(in_scratch), false),
+            false => (bound, true),
+        };
         (memory, cpu)
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 
 use crate::cgroup::Meter;
+use crate::report::Moved;
 use crate::tasks;
 
 /// What can be read of a cell while it runs.
@@ -69,7 +70,19 @@ impl Meters {
 
     /// Page cache that the kernel would take back rather than kill for.
     pub(super) fn memory_reclaimable(&self) -> u64 {
-        ["active_file", "inactive_file"].iter().filter_map(|key| self.keyed(Meter::MemoryStat, key)).sum()
+        let mut buf = [0u8; 8192];
+        let n = self.text(Meter::MemoryStat, &mut buf).unwrap_or(0);
+        let text = std::str::from_utf8(&buf[..n]).unwrap_or_default();
+        let of = |line: &str| {
+            let (key, bytes) = line.split_once(' ')?;
+            matches!(key, "active_file" | "inactive_file").then(|| bytes.parse::<u64>().ok())?
+        };
+        text.lines().filter_map(of).sum()
+    }
+
+    /// Tasks of the program, as its group counts them: init is in it too.
+    pub(super) fn tasks(&self) -> Option<u64> {
+        Some(self.keyed(Meter::PidsCurrent, "")?.saturating_sub(1))
     }
 
     pub(super) fn oom_kills(&self) -> u64 {
@@ -119,6 +132,22 @@ impl Meters {
             sum.anonymous += kilobytes(&rollup, "Pss_Anon:");
             sum.shared += kilobytes(&rollup, "Pss_Shmem:");
         });
+        sum
+    }
+
+    /// What read and write calls of the cell's processes have moved. Calls and not blocks: a cell writes to memory and to
+    /// pipes, and a disk sees none of it.
+    pub(super) fn moved(&self) -> Option<Moved> {
+        let proc = self.proc.as_ref()?;
+        let mut sum = None;
+        for pid in tasks::pids(proc.as_fd()).filter(|pid| *pid != 1) {
+            let Some(text) = tasks::read(proc.as_fd(), &format!("{pid}/io")) else { continue };
+            let bytes = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
+            if let (Some(read), Some(written)) = (bytes("rchar:"), bytes("wchar:")) {
+                let all: &mut Moved = sum.get_or_insert_default();
+                (all.read, all.written) = (all.read + read, all.written + written);
+            }
+        }
         sum
     }
 }

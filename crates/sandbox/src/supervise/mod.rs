@@ -12,6 +12,7 @@ mod input;
 mod judge_limits;
 mod meters;
 mod notices;
+mod observe;
 mod output;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,7 +24,7 @@ use crate::cgroup::Counters;
 use crate::error::SandboxError;
 use crate::launcher::{Next, Process};
 use crate::recorder::Recorder;
-use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Report, Timings, Violation};
+use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Observed, Report, Timings, Violation};
 use crate::spec::{Egress, Network, OnViolation, Spec, Streams};
 use crate::sys::seccomp::{self, Notification};
 use crate::sys::socket;
@@ -32,6 +33,7 @@ use crate::witness::{Pending, Witness};
 use input::Input;
 use judge_limits::Samples;
 use meters::Meters;
+use observe::Observation;
 use output::Stream;
 
 /// Calls that we make for the program at one time.
@@ -76,6 +78,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
         scratch: None,
         meters: Meters { group: vec![], proc: None },
         samples: Samples::default(),
+        observation: Observation::of(streams.observer),
         asked,
         started: None,
         ended: None,
@@ -116,6 +119,7 @@ struct State<'a> {
     scratch: Option<OwnedFd>,
     meters: Meters,
     samples: Samples,
+    observation: Observation<'a>,
     asked: Instant,
     started: Option<Instant>,
     ended: Option<Instant>,
@@ -322,6 +326,7 @@ impl State<'_> {
                     seccomp::wake_synchronously(listener.as_fd());
                 }
                 self.begin_egress(fds.next());
+                self.observation.begin(now);
             }
             FromCell::NotExecuted { errno } => self.end = Some(End::NotExecuted { errno }),
             FromCell::Failed(failure) => self.failure = Some(failure),
@@ -357,7 +362,9 @@ impl State<'_> {
 
     fn note(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
         if self.violations.len() < MAX_VIOLATIONS {
-            self.violations.push(Violation { kind, at: self.at(), detail, evidence });
+            let violation = Violation { kind, at: self.at(), detail, evidence };
+            self.observation.tell(Observed::Violation(&violation));
+            self.violations.push(violation);
         } else {
             self.violations_dropped += 1;
         }
@@ -395,7 +402,7 @@ impl State<'_> {
             (None, None) => Some(self.asked + SET_UP_WITHIN),
             _ => None,
         };
-        let sample = self.samples.next().filter(|_| self.ended.is_none());
+        let sample = self.next_sample().filter(|_| self.ended.is_none());
         [wall, self.kill_at, sample, self.retry_at].into_iter().flatten().min()
     }
 
@@ -431,9 +438,17 @@ impl State<'_> {
                 _ => {}
             }
         }
-        if self.ended.is_none() && self.samples.next().is_some_and(|at| now >= at) {
+        if self.ended.is_none() && self.next_sample().is_some_and(|at| now >= at) {
             self.sample(now);
+            if self.observation.next().is_some_and(|at| now >= at) {
+                self.observe(now);
+            }
         }
+    }
+
+    /// For the limits, or for an observer, whose sample is one for the limits first.
+    fn next_sample(&self) -> Option<Instant> {
+        [self.samples.next(), self.observation.next()].into_iter().flatten().min()
     }
 
     fn sample(&mut self, now: Instant) {

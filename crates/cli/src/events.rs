@@ -1,0 +1,180 @@
+//! Where the events of a run go: a file, the audit log, the view. Each has a thread of its own and a queue before it, so
+//! that neither a reader who does not read nor a lock of somebody else's makes the run's supervisor wait.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use hotcell_contract::{Happened, RunEvent};
+use hotcell_engine::Audit;
+
+use crate::view::View;
+
+/// What waits for a reader at most.
+const WAITING: usize = 1024;
+/// The name under which an alert is in the audit log: the stream's own.
+const ALERT: &str = "resource_event.ALERT";
+/// How long, after the run, a reader may take for what is waiting.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Opens the file for events, and adds to one that is there. A named pipe is waited for until somebody reads it.
+pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
+    if path == Path::new("-") {
+        bail!("--events `-` is no file: standard output is the program's own, so give a file, or /dev/fd/3");
+    }
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.with_context(|| format!("cannot write events to `{}`", path.display()))
+}
+
+struct Queue {
+    say: SyncSender<RunEvent>,
+    done: Receiver<anyhow::Result<()>>,
+    lost: Cell<u64>,
+}
+
+impl Queue {
+    fn start(mut write: impl FnMut(&RunEvent) -> anyhow::Result<()> + Send + 'static) -> Queue {
+        let (say, heard) = sync_channel::<RunEvent>(WAITING);
+        let (tell, done) = channel();
+        std::thread::spawn(move || {
+            let mut result = Ok(());
+            for event in heard {
+                if result.is_ok() {
+                    result = write(&event);
+                }
+            }
+            let _ = tell.send(result);
+        });
+        Queue { say, done, lost: Cell::new(0) }
+    }
+
+    fn put(&self, event: RunEvent) {
+        if self.say.try_send(event).is_err() {
+            self.lost.set(self.lost.get() + 1);
+        }
+    }
+
+    /// The last one: it may wait now.
+    fn put_last(&self, mut event: RunEvent) {
+        let until = Instant::now() + PATIENCE;
+        while let Err(TrySendError::Full(back)) = self.say.try_send(event) {
+            if Instant::now() > until {
+                self.lost.set(self.lost.get() + 1);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            event = back;
+        }
+    }
+
+    /// Waits until all is written, or for as long as a reader may take.
+    fn close(self) -> anyhow::Result<()> {
+        drop(self.say);
+        match self.done.recv_timeout(PATIENCE) {
+            Ok(result) => result?,
+            Err(RecvTimeoutError::Timeout) => bail!("nobody reads them"),
+            Err(RecvTimeoutError::Disconnected) => bail!("its writer is gone"),
+        }
+        match self.lost.get() {
+            0 => Ok(()),
+            lost => Err(anyhow!("they were not read as fast as they came, and {lost} are lost")),
+        }
+    }
+}
+
+pub(crate) struct Events {
+    file: Option<(PathBuf, Queue)>,
+    /// Where alerts are written down, and for which record.
+    audit: OnceCell<(Audit, String)>,
+    alerts: RefCell<Option<Queue>>,
+    view: RefCell<Option<View>>,
+}
+
+impl Events {
+    pub(crate) fn new(file: Option<(PathBuf, File)>) -> Events {
+        let file = file.map(|(path, mut file)| {
+            let mut has_reader = true;
+            let queue = Queue::start(move |event| {
+                let mut line = serde_json::to_vec(event)?;
+                line.push(b'\n');
+                // One write: nobody sees half a line.
+                match file.write_all(&line) {
+                    // A reader who left has read enough.
+                    Err(e) if e.kind() == ErrorKind::BrokenPipe => has_reader = false,
+                    written if has_reader => written?,
+                    _ => {}
+                }
+                Ok(())
+            });
+            (path, queue)
+        });
+        Events { file, audit: OnceCell::new(), alerts: RefCell::default(), view: RefCell::default() }
+    }
+
+    pub(crate) fn show_in(&self, view: View) {
+        self.view.replace(Some(view));
+    }
+
+    /// From now on alerts are written down, with the record that they belong to.
+    pub(crate) fn audit_to(&self, audit: &Audit, record_id: &str) {
+        let _ = self.audit.set((audit.clone(), record_id.to_owned()));
+    }
+
+    pub(crate) fn are_wanted(&self) -> bool {
+        self.file.is_some() || self.view.borrow().is_some() || self.audit.get().is_some()
+    }
+
+    /// Never waits, but for the last one, which comes when nothing runs any more.
+    pub(crate) fn tell(&self, event: RunEvent) {
+        if let Some(view) = &*self.view.borrow() {
+            view.tell(&event);
+        }
+        if let (Happened::Alert(_), Some((audit, record_id))) = (&event.happened, self.audit.get()) {
+            let mut alerts = self.alerts.borrow_mut();
+            let alerts = alerts.get_or_insert_with(|| {
+                let (audit, record_id) = (audit.clone(), record_id.clone());
+                Queue::start(move |event| {
+                    let Happened::Alert(alert) = &event.happened else { return Ok(()) };
+                    let mut data = serde_json::to_value(alert)?;
+                    data["record_id"] = record_id.as_str().into();
+                    data["request_id"] = event.request_id.as_str().into();
+                    data["phase"] = event.phase.as_deref().into();
+                    data["since_start_ms"] = event.since_start_ms.into();
+                    Ok(audit.append(ALERT, data)?)
+                })
+            });
+            alerts.put(event.clone());
+        }
+        if let Some((_, file)) = &self.file {
+            match event.happened {
+                Happened::Finished(_) | Happened::Timeout(_) | Happened::Killed(_) => file.put_last(event),
+                _ => file.put(event),
+            }
+        }
+    }
+
+    /// When nothing runs any more: the terminal is as it was, and alerts are in the log before the end is.
+    pub(crate) fn calm(&self) -> anyhow::Result<()> {
+        drop(self.view.take());
+        self.alerts.take().map_or(Ok(()), Queue::close).context("an alert is not in the audit log")
+    }
+
+    pub(crate) fn close(mut self) -> anyhow::Result<()> {
+        self.file.take().map_or(Ok(()), |(path, queue)| {
+            queue.close().with_context(|| format!("not all events are in `{}`", path.display()))
+        })
+    }
+}
+
+impl Drop for Events {
+    /// A refusal is told too; what it is about is said already.
+    fn drop(&mut self) {
+        if let Some((_, queue)) = self.file.take() {
+            let _ = queue.close();
+        }
+    }
+}
