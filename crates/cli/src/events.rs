@@ -86,8 +86,41 @@ impl Queue {
     }
 }
 
+/// A file, and the queue before it: begun with the first event, because a thread that is there before the caller's signals
+/// are caught would be killed by them.
+struct Destination {
+    path: PathBuf,
+    file: Cell<Option<File>>,
+    queue: OnceCell<Queue>,
+}
+
+impl Destination {
+    fn queue(&self) -> &Queue {
+        self.queue.get_or_init(|| {
+            let mut file = self.file.take();
+            Queue::start(move |event| {
+                let Some(to) = &mut file else { return Ok(()) };
+                let mut line = serde_json::to_vec(event)?;
+                line.push(b'\n');
+                // One write: nobody sees half a line.
+                match to.write_all(&line) {
+                    // A reader who left has read enough.
+                    Err(e) if e.kind() == ErrorKind::BrokenPipe => file = None,
+                    written => written?,
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn close(self) -> anyhow::Result<()> {
+        let closed = self.queue.into_inner().map_or(Ok(()), Queue::close);
+        closed.with_context(|| format!("not all events are in `{}`", self.path.display()))
+    }
+}
+
 pub(crate) struct Events {
-    file: Option<(PathBuf, Queue)>,
+    file: Option<Destination>,
     /// Where alerts are written down, and for which record.
     audit: OnceCell<(Audit, String)>,
     alerts: RefCell<Option<Queue>>,
@@ -96,22 +129,7 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn new(file: Option<(PathBuf, File)>) -> Events {
-        let file = file.map(|(path, mut file)| {
-            let mut has_reader = true;
-            let queue = Queue::start(move |event| {
-                let mut line = serde_json::to_vec(event)?;
-                line.push(b'\n');
-                // One write: nobody sees half a line.
-                match file.write_all(&line) {
-                    // A reader who left has read enough.
-                    Err(e) if e.kind() == ErrorKind::BrokenPipe => has_reader = false,
-                    written if has_reader => written?,
-                    _ => {}
-                }
-                Ok(())
-            });
-            (path, queue)
-        });
+        let file = file.map(|(path, file)| Destination { path, file: Cell::new(Some(file)), queue: OnceCell::new() });
         Events { file, audit: OnceCell::new(), alerts: RefCell::default(), view: RefCell::default() }
     }
 
@@ -149,10 +167,10 @@ impl Events {
             });
             alerts.put(event.clone());
         }
-        if let Some((_, file)) = &self.file {
+        if let Some(file) = &self.file {
             match event.happened {
-                Happened::Finished(_) | Happened::Timeout(_) | Happened::Killed(_) => file.put_last(event),
-                _ => file.put(event),
+                Happened::Finished(_) | Happened::Timeout(_) | Happened::Killed(_) => file.queue().put_last(event),
+                _ => file.queue().put(event),
             }
         }
     }
@@ -164,17 +182,15 @@ impl Events {
     }
 
     pub(crate) fn close(mut self) -> anyhow::Result<()> {
-        self.file.take().map_or(Ok(()), |(path, queue)| {
-            queue.close().with_context(|| format!("not all events are in `{}`", path.display()))
-        })
+        self.file.take().map_or(Ok(()), Destination::close)
     }
 }
 
 impl Drop for Events {
     /// A refusal is told too; what it is about is said already.
     fn drop(&mut self) {
-        if let Some((_, queue)) = self.file.take() {
-            let _ = queue.close();
+        if let Some(file) = self.file.take() {
+            let _ = file.close();
         }
     }
 }

@@ -217,20 +217,9 @@ fn cell(
         false if stderr.is_terminal() => 2,
         false => 0,
     };
-    let is_drawn = watch.watch && view::is_possible();
-    let through = match watch.watch {
-        true if is_drawn => {
-            let (view, through) = View::start(every, !json).context("cannot draw on the terminal")?;
-            events.show_in(view);
-            through
-        }
-        true => {
-            show::note("--watch needs a terminal on standard error: nothing is drawn");
-            Through::default()
-        }
-        false => Through::default(),
-    };
-    let progress = progress::Line::new(!json && !args.quiet && !is_drawn);
+    let through = if watch.watch { draw(&events, every, json)? } else { None };
+    let progress = progress::Line::new(!json && !args.quiet && through.is_none());
+    let through = through.unwrap_or_default();
     let told = |what: Progress<'_>| progress.tell(what);
     let kept = state::begin(&args, &request, leased.as_ref()).inspect_err(|e| tell_refusal(&sentinel, e))?;
     if let Some(kept) = &kept {
@@ -275,6 +264,17 @@ fn cell(
     }
     audited.and(written)?;
     Ok(exit::code(&outcome))
+}
+
+/// Begins to draw, where that can be.
+fn draw(events: &Events, every: Duration, json: bool) -> anyhow::Result<Option<Through>> {
+    if !view::is_possible() {
+        show::note("--watch needs a terminal on standard error: nothing is drawn");
+        return Ok(None);
+    }
+    let (view, through) = View::start(every, !json).context("cannot draw on the terminal")?;
+    events.show_in(view);
+    Ok(Some(through))
 }
 
 /// A policy, a quota or the kill switch that says no is an event; a word that is wrong is none.

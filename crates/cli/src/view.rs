@@ -213,7 +213,7 @@ impl Screen {
         let (rows, columns) = (size.ws_row, size.ws_col);
         let mut text = String::new();
         if self.drawn.is_some_and(|drawn| drawn != (rows, columns)) {
-            text += &self.take_away(rows);
+            text += &self.take_away((rows, columns));
             self.drawn = None;
         }
         let lines = lines(&frame, columns.into());
@@ -236,18 +236,22 @@ impl Screen {
     }
 
     /// All rows for the program again, those of the view empty; the cursor where it was.
-    fn take_away(&self, rows_now: u16) -> String {
-        let Some((rows, _)) = self.drawn else { return String::new() };
+    fn take_away(&self, now: (u16, u16)) -> String {
+        let Some(drawn) = self.drawn else { return String::new() };
         let mut text = String::from("\x1b7\x1b[r");
-        for row in (rows - LINES + 1..=rows).filter(|row| *row <= rows_now) {
-            text += &format!("\x1b[{row};1H\x1b[0m\x1b[2K");
+        if drawn == now {
+            for row in drawn.0 - LINES + 1..=drawn.0 {
+                text += &format!("\x1b[{row};1H\x1b[0m\x1b[2K");
+            }
+            return text + "\x1b8";
         }
-        text + "\x1b8"
+        // Nobody knows where a terminal of another size has put the view, but that it is below the cursor.
+        text + "\x1b8\x1b[J"
     }
 
     fn clear(&mut self) {
-        let rows_now = rustix::termios::tcgetwinsize(std::io::stderr()).map_or(0, |size| size.ws_row);
-        let text = self.take_away(rows_now);
+        let now = rustix::termios::tcgetwinsize(std::io::stderr()).map_or((0, 0), |size| (size.ws_row, size.ws_col));
+        let text = self.take_away(now);
         self.drawn = None;
         let _ = std::io::stderr().write_all(text.as_bytes());
     }
@@ -363,7 +367,7 @@ mod tests {
             io_read_bytes: Some(1 << 20),
             io_written_bytes: Some(3 << 20),
         };
-        let limits = hotcell_engine::default_limits();
+        let limits = hotcell_engine::Request::of(hotcell_engine::Program::Command(vec![])).limits;
         let started = Some(Instant::now());
         let frame =
             Frame { phase: "run".into(), limits: Some(limits), started, sample: Some(sample), ..Frame::default() };

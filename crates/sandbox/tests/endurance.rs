@@ -8,7 +8,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hotcell_sandbox::{End, Launcher, Limits, Network, OnViolation, Report, SandboxError, Spec, Streams, Tree};
+use hotcell_sandbox::{
+    End, Launcher, Limits, Network, Observed, Observer, OnViolation, Report, SandboxError, Spec, Streams, Tree,
+};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const CROWD: usize = 300;
@@ -31,6 +33,7 @@ fn main() {
 
     a_run_in_a_row_leaves_nothing(&launcher, pid, runs);
     a_crowd_at_once(&launcher, pid, CROWD.min((open_files / FDS_PER_CELL) as usize));
+    an_observer_sees_a_run_and_may_fail(&launcher, pid);
     a_launcher_among_threads_is_refused();
 
     drop(launcher);
@@ -188,6 +191,38 @@ fn a_crowd_at_once(launcher: &Launcher, pid: u32, count: usize) {
     drop((said, say));
     held.is_back(pid, "after the crowd");
     println!("{count} cells at once");
+}
+
+/// One that panics takes its run with it, and leaves no cell.
+fn an_observer_sees_a_run_and_may_fail(launcher: &Launcher, pid: u32) {
+    let held = Held::at_rest(pid);
+    let seen = std::cell::RefCell::new(vec![]);
+    let tell = |what: Observed<'_>| {
+        seen.borrow_mut().push(match what {
+            Observed::Started => ("started", Duration::ZERO),
+            Observed::Sample(sample) => ("sample", sample.at),
+            Observed::Violation(violation) => ("violation", violation.at),
+        });
+    };
+    let observer = Some(Observer { every: Duration::from_millis(20), tell: &tell });
+    passed(launcher.run(&spec("sleep 0.5"), Streams { keep: 64, observer, ..Streams::default() }), b"");
+    let seen = seen.into_inner();
+    assert_eq!(seen[0].0, "started");
+    assert!(seen.len() > 2 && seen[1..].iter().all(|(what, _)| *what == "sample"), "{seen:?}");
+    assert!(seen.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{seen:?}");
+
+    for when in ["started", "sample"] {
+        let tell = |what: Observed<'_>| {
+            if matches!((what, when), (Observed::Started, "started") | (Observed::Sample(_), "sample")) {
+                std::panic::resume_unwind(Box::new("the observer fails"));
+            }
+        };
+        let observer = Some(Observer { every: Duration::from_millis(20), tell: &tell });
+        let run = || launcher.run(&spec("sleep 3600"), Streams { observer, ..Streams::default() });
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err(), "it was told");
+        held.is_back(pid, "after an observer failed");
+    }
+    println!("an observer saw {} things", seen.len());
 }
 
 /// True when no group can be made here at all.

@@ -499,3 +499,65 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<ExecutionRecord> {
         processes_peak: row.get(22)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> std::path::PathBuf {
+        let path = std::env::temp_dir().join(format!("hotcell-store-{}-{name}.db", std::process::id()));
+        remove(&path);
+        path
+    }
+
+    fn remove(path: &Path) {
+        for end in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(format!("{}{end}", path.display()));
+        }
+    }
+
+    fn version(path: &Path) -> i64 {
+        let db = Connection::open(path).expect("it is there");
+        db.pragma_query_value(None, "user_version", |row| row.get(0)).expect("it has one")
+    }
+
+    #[test]
+    fn records_of_the_first_version_are_kept() {
+        let path = file("first");
+        {
+            let db = Connection::open(&path).expect("it can be made");
+            db.execute_batch(MIGRATIONS[0]).expect("it is SQL");
+            db.execute_batch(
+                "INSERT INTO records (record_id, sandbox_id, code_hash, policy_id, status, memory_peak_mb, created_at, \
+                 created_ms) VALUES ('1', 's', 'h', 'none', 'completed', 12.5, 'then', 7); PRAGMA user_version = 1;",
+            )
+            .expect("it is SQL");
+        }
+        for _ in 0..2 {
+            let store = Store::open(&path).expect("it is brought up to date");
+            let all = store.list(&Filter { limit: 10, ..Filter::default() }).expect("it can be read");
+            assert_eq!(all.len(), 1);
+            assert_eq!((all[0].memory_peak_mb, all[0].memory_average_mb), (Some(12.5), None));
+            let averages = ExecutionRecord { memory_average_mb: Some(3.5), processes_peak: Some(2), ..all[0].clone() };
+            store.finish(&averages).expect("it can be written");
+            let all = store.list(&Filter { limit: 10, ..Filter::default() }).expect("it can be read");
+            assert_eq!(all, [averages]);
+            store
+                .finish(&ExecutionRecord { memory_average_mb: None, processes_peak: None, ..all[0].clone() })
+                .expect("it can be written");
+        }
+        assert_eq!(version(&path), MIGRATIONS.len() as i64);
+        remove(&path);
+    }
+
+    #[test]
+    fn what_is_new_has_every_step_and_what_is_newer_is_left_alone() {
+        let path = file("newer");
+        drop(Store::open(&path).expect("it can be made"));
+        assert_eq!(version(&path), MIGRATIONS.len() as i64);
+        let newer = MIGRATIONS.len() as i64 + 1;
+        Connection::open(&path).and_then(|db| db.pragma_update(None, "user_version", newer)).expect("ours");
+        assert!(matches!(Store::open(&path), Err(StoreError::Newer(found)) if found == newer));
+        remove(&path);
+    }
+}
