@@ -9,7 +9,7 @@ use crate::report::{Moved, Observed, Sample};
 use crate::spec::Observer;
 
 /// Of the time that passes, a look that takes longer with more processes has at most one part in so many.
-const PARTS: u32 = 200;
+const PARTS: u32 = 500;
 
 #[derive(Default)]
 pub(super) struct Observation<'a> {
