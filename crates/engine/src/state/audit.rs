@@ -319,3 +319,24 @@ fn last_bytes(file: &mut File, most: usize) -> io::Result<Vec<u8>> {
     file.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry is read again before its tag is made again: every number must come back as it was.
+    #[test]
+    fn numbers_of_all_kinds_are_not_taken_for_a_forgery() {
+        let dir = std::env::temp_dir().join(format!("hotcell-audit-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        let audit = Audit::open(dir.clone(), SigningKey::from_bytes(&[7; 32])).expect("it can be made");
+        let mut number = 0.1_f64 + 0.2;
+        for _ in 0..200 {
+            number = (number * 1_103.515_245 + 12.345_678).fract() * 100.0 + f64::EPSILON;
+            audit.append("test", serde_json::json!({ "one": number, "other": 1.0 / number })).expect("it is written");
+        }
+        let found = audit.verify().expect("it can be read");
+        assert_eq!((found.entries, found.flaws), (200, vec![]));
+        let _ = fs::remove_dir_all(&dir);
+    }
+}

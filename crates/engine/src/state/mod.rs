@@ -259,7 +259,7 @@ impl State {
         record.wall_time_seconds = Some(outcome.usage.wall_ms as f64 / 1e3);
         record.cpu_seconds = Some(outcome.usage.cpu_ms as f64 / 1e3);
         record.memory_peak_mb = Some(outcome.usage.memory_peak_bytes as f64 / 1048576.0);
-        record.memory_average_mb = averages.memory_average_bytes.map(|bytes| bytes as f64 / 1048576.0);
+        record.memory_average_mb = averages.memory_average_bytes.map(|bytes| (bytes / 1024) as f64 / 1024.0);
         (record.cpu_cores_average, record.cpu_cores_peak) = (averages.cpu_cores_average, averages.cpu_cores_peak);
         record.processes_average = averages.processes_average;
         record.processes_peak = outcome.usage.processes_peak.or(averages.processes_peak).map(|n| n as i64);
