@@ -50,11 +50,12 @@ pub(crate) enum Command {
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of the result, or of an event
+    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval or receipt
     #[command(hide = true)]
     Schema {
-        #[arg(value_enum, default_value = "outcome")]
-        of: Schema,
+        /// Which one
+        #[arg(default_value = "outcome")]
+        of: String,
     },
 }
 
@@ -298,9 +299,6 @@ pub(crate) enum ReceiptVerb {
         #[command(flatten)]
         state: StateArgs,
     },
-    /// Print the JSON Schema of what is signed
-    #[command(hide = true)]
-    Schema,
 }
 
 #[derive(Args)]
@@ -367,12 +365,6 @@ pub(crate) enum Output {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Schema {
-    Outcome,
-    Event,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Net {
     /// Not even loopback
     None,
@@ -400,7 +392,7 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
     pub(crate) timeout: Option<Duration>,
     /// Between SIGTERM and SIGKILL [default: 500ms]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, hide_short_help = true, help_heading = "Limits")]
     pub(crate) grace: Option<Duration>,
     /// User and system time of all processes
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Limits")]
@@ -418,13 +410,13 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub(crate) open_files: Option<u64>,
     /// One file [default: as the scratch]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true, help_heading = "Limits")]
     pub(crate) file_size: Option<u64>,
     /// /work, /tmp and /dev/shm together; 0: read-only [default: 512m]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
     pub(crate) scratch: Option<u64>,
     /// Files and directories in the scratch [default: 65536]
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = "Limits")]
     pub(crate) scratch_inodes: Option<u64>,
     /// Output, of each stream [default: 10m]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Limits")]
@@ -511,10 +503,10 @@ pub(crate) struct WatchArgs {
     #[arg(long, help_heading = "Result")]
     pub(crate) watch: bool,
     /// Between two samples, 10ms to 60s [default: 100ms]
-    #[arg(long, value_name = "TIME", value_parser = parse_interval, help_heading = "Result")]
+    #[arg(long, value_name = "TIME", value_parser = parse_interval, hide_short_help = true, help_heading = "Result")]
     pub(crate) sample_every: Option<Duration>,
     /// The share of a limit at which there is an alert [default: 0.8]
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = "Result")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, hide_short_help = true, help_heading = "Result")]
     pub(crate) alert_at: Option<f64>,
 }
 

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         (args::Command::Intent(args), _) => approve::intent(args),
         (args::Command::Rollback(args), _) => approve::rollback(&args),
         (args::Command::Policy(args), _) => policy::policy(&args),
-        (args::Command::Schema { of }, _) => show::schema(of),
+        (args::Command::Schema { of }, _) => show::schema(&of),
         // Every other verb has been seen at the top.
         (_, None) => anyhow::bail!("the verb must be the first word"),
     });

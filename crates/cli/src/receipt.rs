@@ -98,11 +98,6 @@ pub(crate) fn receipt(args: &ReceiptArgs) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        ReceiptVerb::Schema => {
-            let text = serde_json::to_string_pretty(&hotcell_contract::receipt_schema())?;
-            writeln!(std::io::stdout(), "{text}")?;
-            Ok(ExitCode::SUCCESS)
-        }
     }
 }
 

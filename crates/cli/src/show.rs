@@ -7,8 +7,6 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use hotcell_contract::{Outcome, Status, TerminalEvent, Violation, is_unseen, show_duration, show_size};
 
-use crate::args::Schema;
-
 /// Colour is for terminals, and for those who have not said no to it.
 pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
     if terminal && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty()) {
@@ -217,12 +215,13 @@ fn verbs_below(verb: &str) -> Option<String> {
     Some(format!("{} or {last}", names.join(", ")))
 }
 
-pub(crate) fn schema(of: Schema) -> anyhow::Result<ExitCode> {
-    let schema = match of {
-        Schema::Outcome => hotcell_contract::outcome_schema(),
-        Schema::Event => hotcell_contract::event_schema(),
+pub(crate) fn schema(of: &str) -> anyhow::Result<ExitCode> {
+    let all = hotcell_contract::schemas();
+    let Some((_, schema)) = all.iter().find(|(name, _)| *name == of) else {
+        let names = all.map(|(name, _)| name).join(", ");
+        anyhow::bail!("`{}` is no contract: use one of {names}", harmless(of));
     };
-    let text = serde_json::to_string_pretty(&schema)?;
+    let text = serde_json::to_string_pretty(schema)?;
     writeln!(std::io::stdout(), "{text}")?;
     Ok(ExitCode::SUCCESS)
 }

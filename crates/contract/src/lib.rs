@@ -24,22 +24,35 @@ pub use receipt::*;
 pub use record::*;
 pub use values::*;
 
-/// The JSON Schema of [`Outcome`], as it is checked in under `schemas/`.
-pub fn outcome_schema() -> serde_json::Value {
-    schemars::schema_for!(Outcome).to_value()
+/// The JSON Schemas of the contracts, by name, as they are checked in under `schemas/`.
+pub fn schemas() -> [(&'static str, serde_json::Value); 9] {
+    [
+        ("outcome", schemars::schema_for!(Outcome).to_value()),
+        ("event", schemars::schema_for!(RunEvent).to_value()),
+        ("policy", schemars::schema_for!(Policy).to_value()),
+        ("record", schemars::schema_for!(ExecutionRecord).to_value()),
+        ("stats", schemars::schema_for!(Stats).to_value()),
+        ("lease", schemars::schema_for!(Lease).to_value()),
+        ("intent", schemars::schema_for!(Intent).to_value()),
+        ("approval", schemars::schema_for!(Approval).to_value()),
+        ("receipt", schemars::schema_for!(Statement).to_value()),
+    ]
 }
 
-/// The JSON Schema of [`RunEvent`], as it is checked in under `schemas/`.
-pub fn event_schema() -> serde_json::Value {
-    schemars::schema_for!(RunEvent).to_value()
-}
-
-/// The JSON Schema of [`Policy`].
-pub fn policy_schema() -> serde_json::Value {
-    schemars::schema_for!(Policy).to_value()
-}
-
-/// The JSON Schema of [`Statement`], as it is checked in under `schemas/`.
-pub fn receipt_schema() -> serde_json::Value {
-    schemars::schema_for!(Statement).to_value()
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schemas_that_are_checked_in_are_those_that_are_generated() {
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas");
+        for (name, schema) in super::schemas() {
+            let text = std::fs::read_to_string(dir.join(format!("{name}.json"))).expect("it is checked in");
+            let checked_in: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+            assert!(
+                checked_in == schema,
+                "{name} has changed: hotcell schema {name} > crates/contract/schemas/{name}.json"
+            );
+        }
+        let files = std::fs::read_dir(dir).expect("it is there").count();
+        assert_eq!(files, super::schemas().len(), "each of them has a name");
+    }
 }

@@ -73,5 +73,10 @@ pub fn permit(
         return Err(failed(StateError::NotEnabled("writable_mounts")));
     }
     let leased = Leased::new(lease, given.repository);
-    leased.and_then(|leased| leased.apply(asked, request).map(|()| leased)).map_err(|e| failed(e.into()))
+    let leased =
+        leased.and_then(|leased| leased.apply(asked, request).map(|()| leased)).map_err(|e| failed(e.into()))?;
+    match request.network > NetworkPolicy::Local && !capabilities.network {
+        true => Err(denied(Some(&leased.lease))(StateError::NotEnabled("network"))),
+        false => Ok(leased),
+    }
 }

@@ -225,10 +225,6 @@ pub fn binary() -> PathBuf {
     std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
 }
 
-pub fn skip(why: &str) {
-    eprintln!("skipped: {why}");
-}
-
 pub fn is_last(event: &RunEvent) -> bool {
     matches!(event.happened, Happened::Finished(_) | Happened::Timeout(_) | Happened::Killed(_) | Happened::Denied(_))
 }

@@ -42,6 +42,7 @@ fn it_is_what_the_documentation_says() {
         "require": [],
         "collect": [],
         "lease_id": null,
+        "allowed_hosts": [],
         "capsule": null,
         "verify": null,
     });

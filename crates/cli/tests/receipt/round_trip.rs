@@ -188,15 +188,11 @@ fn names_do_not_steer_the_terminal() {
 }
 
 #[test]
-fn the_schema_that_is_checked_in_is_the_one_that_is_generated() {
-    let checked_in: Value =
-        serde_json::from_str(include_str!("../../../contract/schemas/receipt.json")).expect("the schema is JSON");
-    let generated = Place::new().go(&["receipt", "schema"]).json();
-    assert_eq!(checked_in, generated, "run: hotcell receipt schema > crates/contract/schemas/receipt.json");
-    // And a receipt has every field of it, and no other.
+fn a_receipt_has_every_field_of_its_schema_and_no_other() {
+    let generated = Place::new().go(&["schema", "receipt"]).json();
     let statement = some().statement();
     let names = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&statement), names(&checked_in["properties"]));
-    assert_eq!(names(&statement["predicate"]), names(&checked_in["$defs"]["Receipt"]["properties"]));
-    assert_eq!(names(&statement["predicate"]["verdict"]), names(&checked_in["$defs"]["Verdict"]["properties"]));
+    assert_eq!(names(&statement), names(&generated["properties"]));
+    assert_eq!(names(&statement["predicate"]), names(&generated["$defs"]["Receipt"]["properties"]));
+    assert_eq!(names(&statement["predicate"]["verdict"]), names(&generated["$defs"]["Verdict"]["properties"]));
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_contract::{
-    Lease, LeaseNetwork, NetworkPolicy, matches_or_holds, matches_path, matches_words, repo_path, show_duration,
-    show_size,
+    AllowedHost, Lease, LeaseNetwork, NetworkPolicy, matches_or_holds, matches_path, matches_words, repo_path,
+    show_duration, show_size,
 };
 use jiff::Timestamp;
 
@@ -98,15 +98,7 @@ impl Leased {
             let why = "under a lease, what the cell sees is what the lease says: give --repo".to_owned();
             return Err(LeaseRefusal::Path { path: input.display().to_string(), why });
         }
-        match &self.lease.scope.network {
-            LeaseNetwork::DenyAll if request.network > NetworkPolicy::None => {
-                return Err(LeaseRefusal::Network("it denies all".into()));
-            }
-            LeaseNetwork::DenyAll => {}
-            LeaseNetwork::Hosts(_) => {
-                return Err(LeaseRefusal::Network("hosts need the egress broker".into()));
-            }
-        }
+        self.connect(asked, request)?;
         self.lower(asked, request)?;
         self.show(request)
     }
@@ -124,6 +116,39 @@ impl Leased {
         } else {
             Err(LeaseRefusal::Command(shown.chars().flat_map(char::escape_debug).take(200).collect()))
         }
+    }
+
+    /// The hosts of the lease, which the policy must allow as well; what was asked for may be less.
+    fn connect(&self, asked: &AskedLimits, request: &mut Request) -> Result<(), LeaseRefusal> {
+        let own: Vec<AllowedHost> = match &self.lease.scope.network {
+            LeaseNetwork::DenyAll if asked.network.is_none_or(|network| network == NetworkPolicy::None) => {
+                (request.network, request.allowed_hosts) = (NetworkPolicy::None, vec![]);
+                return Ok(());
+            }
+            LeaseNetwork::DenyAll => return Err(LeaseRefusal::Network("it denies all".into())),
+            LeaseNetwork::Hosts(hosts) => hosts.iter().filter_map(|host| AllowedHost::parse(host).ok()).collect(),
+        };
+        let outside = |hosts: &[AllowedHost], among: &[AllowedHost], whose: &str| {
+            let other = hosts.iter().find(|host| !among.iter().any(|known| known.covers(host)));
+            other.map_or(Ok(()), |other| {
+                Err(LeaseRefusal::Network(format!("{other} is not one of the {whose}'s hosts")))
+            })
+        };
+        match (request.network, request.policy.is_some()) {
+            (NetworkPolicy::Restricted, _) if !asked.allowed_hosts.is_empty() => {
+                return outside(&asked.allowed_hosts, &own, "lease");
+            }
+            (NetworkPolicy::Restricted, _) => outside(&own, &request.allowed_hosts, "policy")?,
+            (NetworkPolicy::Full, _) if asked.network == Some(NetworkPolicy::Full) => {
+                return Err(LeaseRefusal::Network("it has some hosts, not all".into()));
+            }
+            (NetworkPolicy::None | NetworkPolicy::Local, _) if asked.network.is_some() => return Ok(()),
+            (NetworkPolicy::None | NetworkPolicy::Local, true) => outside(&own, &[], "policy")?,
+            // Without a policy the caller is the operator.
+            (NetworkPolicy::Full, _) | (_, false) => {}
+        }
+        (request.network, request.allowed_hosts) = (NetworkPolicy::Restricted, own);
+        Ok(())
     }
 
     fn lower(&self, asked: &AskedLimits, request: &mut Request) -> Result<(), LeaseRefusal> {

@@ -31,6 +31,7 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json
         "limits": request.limits,
         "compile_limits": request.compile,
         "network_policy": request.network,
+        "allowed_hosts": request.allowed_hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "on_violation": request.on_violation,
         "require": request.require,
         "collect": request.collect,
