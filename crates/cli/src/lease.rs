@@ -11,7 +11,7 @@ use hotcell_engine::{
 };
 use serde_json::json;
 
-use crate::args::grants::{KeyRole, LeaseArgs, LeaseVerb, ScopeArgs};
+use crate::args::grants::{KeyRole, LeaseArgs, LeaseVerb, ScopeArgs, Without};
 use crate::args::{Output, StateArgs};
 use crate::show::{ascii_json, harmless};
 use crate::{grants, state};
@@ -32,9 +32,9 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
             let lease = kept.issue(lease, &key, &grants::switches(state.state_dir.as_deref())?)?;
             put(&lease, out.as_deref())
         }
-        LeaseVerb::Delegate { lease, key, actor, scope, out, command_words } => {
+        LeaseVerb::Delegate { lease, key, without, actor, scope, out, command_words } => {
             let parent = read(&lease)?;
-            let smaller = smaller(parent, actor, &scope, command_words)?;
+            let smaller = smaller(parent, actor, &scope, &without, command_words)?;
             put(&sign(smaller, &SecretKey::read(&key)?)?, out.as_deref())
         }
         LeaseVerb::Cosign { lease, key, out, state } => {
@@ -166,7 +166,13 @@ fn after(moment: &str, time: std::time::Duration) -> anyhow::Result<String> {
     hotcell_engine::after(moment, time).context("--for leads out of the calendar: give less")
 }
 
-fn smaller(parent: Lease, actor: Option<String>, scope: &ScopeArgs, words: Vec<String>) -> anyhow::Result<Lease> {
+fn smaller(
+    parent: Lease,
+    actor: Option<String>,
+    scope: &ScopeArgs,
+    without: &[Without],
+    words: Vec<String>,
+) -> anyhow::Result<Lease> {
     let mut lease = Lease { parent: None, cosigners: vec![], holder_key: None, ..parent.clone() };
     lease.lease_id = format!("lease-{}", new_id());
     lease.issued_at = now();
@@ -192,6 +198,14 @@ fn smaller(parent: Lease, actor: Option<String>, scope: &ScopeArgs, words: Vec<S
     replace(&mut lease.runner.readonly_mounts, &scope.mount);
     if !scope.host.is_empty() {
         lease.scope.network = network(&scope.host);
+    }
+    for what in without {
+        match what {
+            Without::Env => lease.scope.env_allowlist.clear(),
+            Without::Hosts => lease.scope.network = LeaseNetwork::DenyAll,
+            Without::Mounts => lease.runner.readonly_mounts.clear(),
+            Without::Write => lease.runner.writable_mounts.clear(),
+        }
     }
     let limits = &mut lease.limits;
     limits.cpu_quota = scope.cpus.unwrap_or(limits.cpu_quota);

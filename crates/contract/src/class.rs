@@ -45,6 +45,7 @@ impl FailureClass {
                 | OutputLimitViolation
                 | SyscallViolation
                 | DiskLimitViolation
+                | LeaseViolation
         )
     }
 }

@@ -189,6 +189,8 @@ pub struct Capabilities {
     pub exec_with_lease: bool,
     /// Whether `run` and `exec` need a lease.
     pub lease_required: bool,
+    /// Whether every lease needs a human's and an agent's signature.
+    pub two_key_lease: bool,
     /// Whether a lease is issued for an approved intent only, and within it.
     pub lease_requires_intent: bool,
     /// `restricted` and `full`.
@@ -206,6 +208,7 @@ impl Default for Capabilities {
             verify: true,
             exec_with_lease: true,
             lease_required: false,
+            two_key_lease: false,
             lease_requires_intent: false,
             network: true,
             writable_mounts: true,

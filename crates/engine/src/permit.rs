@@ -73,8 +73,12 @@ pub fn permit(
         return Err(failed(StateError::NotEnabled("writable_mounts")));
     }
     let leased = Leased::new(lease, given.repository);
-    let leased =
-        leased.and_then(|leased| leased.apply(asked, request).map(|()| leased)).map_err(|e| failed(e.into()))?;
+    let leased = leased.and_then(|leased| {
+        leased.keeps_out(state.dir())?;
+        leased.apply(asked, request)?;
+        Ok(leased)
+    });
+    let leased = leased.map_err(|e| failed(e.into()))?;
     match request.network > NetworkPolicy::Local && !capabilities.network {
         true => Err(denied(Some(&leased.lease))(StateError::NotEnabled("network"))),
         false => Ok(leased),

@@ -115,7 +115,12 @@ fn with_input(request: &Request) -> Result<Spec, PlanError> {
 
 /// What a lease gives to the program, and to no compiler.
 fn granted(request: &Request, spec: &mut Spec) {
-    spec.trees.extend(request.granted.mounts.iter().map(|dir| Tree::new(dir, dir)));
+    // Through no link: it could lead elsewhere by now.
+    let mount = |dir: &PathBuf| {
+        let host = dir.strip_prefix("/").unwrap_or(dir).to_owned();
+        Tree { host, cell: dir.clone(), beneath: Some("/".into()) }
+    };
+    spec.trees.extend(request.granted.mounts.iter().map(mount));
     if let Some(dir) = &request.granted.workdir {
         spec.cwd.clone_from(dir);
     }

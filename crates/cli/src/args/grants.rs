@@ -59,6 +59,9 @@ pub(crate) enum LeaseVerb {
         /// The holder's key
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
+        /// What it has none of: env, hosts, mounts or write; may be repeated
+        #[arg(long, value_enum, value_name = "WHAT", hide_possible_values = true)]
+        without: Vec<Without>,
         /// Who may use it [default: as before]
         #[arg(long, value_name = "NAME")]
         actor: Option<String>,
@@ -128,10 +131,18 @@ pub(crate) enum KeyRole {
     Holder,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Without {
+    Env,
+    Hosts,
+    Mounts,
+    Write,
+}
+
 /// What a lease allows.
 #[derive(Args)]
 pub(crate) struct ScopeArgs {
-    /// How long it is valid [default: 5m]
+    /// How long it is valid; a new one, 5m
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub(crate) valid_for: Option<Duration>,
     /// A further command, as a JSON array of words
@@ -155,19 +166,19 @@ pub(crate) struct ScopeArgs {
     /// A host that may be reached, as NAME:PORT; it must be one of the policy's too
     #[arg(long, value_name = "HOST")]
     pub(crate) host: Vec<String>,
-    /// Processors [default: 1]
+    /// Processors; of a new one, 1
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<f64>,
-    /// Memory [default: 256m]
+    /// Memory; of a new one, 256m
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
-    /// Wall time of a run [default: 60s]
+    /// Wall time of a run; of a new one, 60s
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Open files [default: 256]
+    /// Open files; of a new one, 256
     #[arg(long, value_name = "N")]
     pub(crate) open_files: Option<u64>,
-    /// How many runs [default: 1]
+    /// How many runs; of a new one, 1
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u64>,
     /// The public key, in hex, of who may hand it on

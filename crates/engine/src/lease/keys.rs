@@ -190,6 +190,9 @@ impl Keys {
     }
 
     fn rotate(&self, new: &Trusted) -> Result<(), KeyError> {
+        let lock = fs::File::open(&self.dir).map_err(unusable(&self.dir))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|e| unusable(&self.dir)(e.into()))?;
         let mut keys = self.trusted()?;
         keys.retain(|key| key.role != new.role || key.current);
         keys.iter_mut().filter(|key| key.role == new.role).for_each(|key| key.current = false);

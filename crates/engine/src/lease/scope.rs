@@ -80,6 +80,20 @@ impl Leased {
         Ok(Leased { lease, expires, repository: repository.map(open).transpose()? })
     }
 
+    /// Our own keys are in the state directory: it is never a part of what a cell sees.
+    pub(crate) fn keeps_out(&self, state: &Path) -> Result<(), LeaseRefusal> {
+        let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
+        let mounts = self.lease.runner.readonly_mounts.iter().map(Path::new);
+        let shown = self.repository.iter().map(|repo| repo.root.as_path()).chain(mounts);
+        match shown.into_iter().find(|dir| state.starts_with(dir)) {
+            Some(dir) => {
+                let why = "the state directory is in it: keep it elsewhere".into();
+                Err(LeaseRefusal::Path { path: dir.display().to_string(), why })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Whether it has expired by now.
     pub(crate) fn is_over(&self) -> bool {
         Timestamp::now() >= self.expires
@@ -203,6 +217,14 @@ impl Leased {
                 let selection = select(repo, &borrowed(&allow), &borrowed(&deny), &borrowed(&writable))?;
                 request.granted.shown = Some(Shown { root: repo.root.clone(), selection: Arc::new(selection) });
             }
+        }
+        for mount in &runner.readonly_mounts {
+            let why = match Path::new(mount).canonicalize() {
+                Ok(real) if real == Path::new(mount) => continue,
+                Ok(_) => "a link is in it".into(),
+                Err(e) => e.to_string(),
+            };
+            return Err(LeaseRefusal::Path { path: mount.clone(), why });
         }
         request.granted.mounts = runner.readonly_mounts.iter().map(PathBuf::from).collect();
         if let Some(dir) = repo_path(&runner.workdir, false) {

@@ -125,6 +125,7 @@ impl LeasedRun<'_> {
             repository: repo.root.clone(),
             writable: shown.selection.writable.iter().map(|(dir, _)| dir.display().to_string()).collect(),
             changes: found.list.clone(),
+            directories: found.new_directories(repo),
         };
         found.pack(&manifest, &self.staging.dir.join(PACK)).map_err(said)?;
         found.carry_out(repo).map_err(|e| {

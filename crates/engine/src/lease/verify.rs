@@ -41,7 +41,9 @@ pub fn read(bytes: &[u8]) -> Result<Lease, LeaseRefusal> {
         return Err(wrong(format!("it has more than {MAX_BYTES} bytes")));
     }
     let text = std::str::from_utf8(bytes).map_err(|e| wrong(e.to_string()))?;
-    let lease: Lease = serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let lease: Lease = serde_path_to_error::deserialize(&mut json).map_err(|e| wrong(e.to_string()))?;
+    json.end().map_err(|e| wrong(e.to_string()))?;
     if lease.chain().count() > MAX_CHAIN {
         return Err(wrong(format!("it was handed on more than {} times", MAX_CHAIN - 1)));
     }

@@ -35,6 +35,8 @@ pub(crate) struct Manifest {
     /// The directories that were writable: no other is touched.
     pub(crate) writable: Vec<String>,
     pub(crate) changes: Vec<Change>,
+    /// Directories that were not there before.
+    pub(crate) directories: Vec<String>,
 }
 
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -105,6 +107,15 @@ impl Changes {
             state
         });
         self.list.push(Change { path, before, after });
+    }
+
+    /// The directories that will have to be made.
+    pub(crate) fn new_directories(&self, repo: &Repository) -> Vec<String> {
+        let new = self.list.iter().filter(|change| change.after.is_some());
+        let above = new.flat_map(|change| Path::new(&change.path).ancestors().skip(1));
+        let missing = above.filter(|dir| !dir.as_os_str().is_empty() && repo.directory(dir).is_err());
+        let names: std::collections::BTreeSet<String> = missing.map(|dir| dir.display().to_string()).collect();
+        names.into_iter().collect()
     }
 
     /// Writes the pack, whole, before anything is changed.

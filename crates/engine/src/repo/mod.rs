@@ -163,15 +163,11 @@ impl Repository {
         Ok(rustix::fs::unlinkat(&dir, path.file_name().unwrap_or_default(), AtFlags::empty())?)
     }
 
-    /// Directories that are empty now and were not there before; one that has something in it stays.
-    pub(crate) fn remove_directories(&self, path: &Path, down_to: &Path) {
-        for dir in path.ancestors().skip(1).take_while(|dir| *dir != down_to && !dir.as_os_str().is_empty()) {
-            let removed = self.directory(dir.parent().unwrap_or(Path::new(""))).and_then(|above| {
-                Ok(rustix::fs::unlinkat(above, dir.file_name().unwrap_or_default(), AtFlags::REMOVEDIR)?)
-            });
-            if removed.is_err() {
-                return;
-            }
-        }
+    /// If there is nothing in it.
+    pub(crate) fn remove_directory(&self, path: &Path) {
+        let above = self.directory(path.parent().unwrap_or(Path::new("")));
+        let _ = above.and_then(|above| {
+            Ok(rustix::fs::unlinkat(above, path.file_name().unwrap_or_default(), AtFlags::REMOVEDIR)?)
+        });
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn rollback(pack: &Path, repository: Option<&Path>, force: bool) -> R
     let _alone = repo.lock().map_err(unusable)?;
     let mut contents = vec![];
     for change in &manifest.changes {
-        if !is_inside(&manifest, change) {
+        if !is_inside(&manifest, &change.path) {
             return Err(damaged(format!("`{}` is not in what was writable", change.path)));
         }
         contents.push(content(pack, change).map_err(damaged)?);
@@ -59,15 +59,19 @@ pub(crate) fn rollback(pack: &Path, repository: Option<&Path>, force: bool) -> R
         }
     }
     for (change, content) in manifest.changes.iter().zip(&contents) {
-        restore(&repo, &manifest, change, content.as_deref())
+        restore(&repo, change, content.as_deref())
             .map_err(|error| RollbackError::Restore { path: change.path.clone(), error })?;
+    }
+    // The deepest first; one that has something in it stays.
+    for dir in manifest.directories.iter().rev().filter(|dir| is_inside(&manifest, dir)) {
+        repo.remove_directory(Path::new(dir));
     }
     Ok(Restored { files: manifest.changes.len(), repository: repo.root, intent_id: manifest.intent_id })
 }
 
-fn is_inside(manifest: &Manifest, change: &Change) -> bool {
-    repo_path(&format!("repo://{}", change.path), false).is_some()
-        && manifest.writable.iter().any(|dir| Path::new(&change.path).starts_with(dir))
+fn is_inside(manifest: &Manifest, path: &str) -> bool {
+    repo_path(&format!("repo://{path}"), false).is_some()
+        && manifest.writable.iter().any(|dir| Path::new(path).starts_with(dir))
 }
 
 /// What was in the file, if there was one, by its hash.
@@ -83,18 +87,14 @@ fn content(pack: &Path, change: &Change) -> Result<Option<Vec<u8>>, String> {
     Ok(Some(bytes))
 }
 
-fn restore(repo: &Repository, manifest: &Manifest, change: &Change, content: Option<&[u8]>) -> io::Result<()> {
+fn restore(repo: &Repository, change: &Change, content: Option<&[u8]>) -> io::Result<()> {
     let path = Path::new(&change.path);
     match (&change.before, content) {
         (Some(before), Some(bytes)) => repo.write(path, bytes, before.mode)?,
-        _ => {
-            match repo.remove(path) {
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                removed => removed?,
-            }
-            let below = manifest.writable.iter().find(|dir| path.starts_with(dir)).map(Path::new);
-            repo.remove_directories(path, below.unwrap_or(Path::new("")));
-        }
+        _ => match repo.remove(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            removed => removed?,
+        },
     }
     if repo.state(path)? != change.before {
         return Err(io::Error::other("it is not as it was"));

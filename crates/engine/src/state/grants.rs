@@ -1,7 +1,7 @@
 //! Leases, approvals and intents in the store.
 
 use hotcell_contract::{Approval, ApprovalStatus, ExecutionRecord, Intent, IntentStatus, Lease};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
@@ -220,14 +220,26 @@ impl Store {
         Ok(found.optional()?.map(|(approval, expires)| as_of(approval, expires, now_ms)))
     }
 
-    /// Keeps a decision, if nobody has decided meanwhile.
-    pub(super) fn decide(&self, approval: &Approval) -> Result<bool, StoreError> {
+    /// Keeps a decision, if nobody has decided meanwhile and it can be written down.
+    pub(super) fn decide<E>(
+        &mut self,
+        approval: &Approval,
+        write_down: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Option<Result<(), E>>, StoreError> {
         let expires = super::parse_time(&approval.expires_at).unwrap_or(0);
-        let changed = self.db.execute(
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let changed = tx.execute(
             "UPDATE approvals SET status = ?2, expires_ms = ?3, body = ?4 WHERE approval_id = ?1 AND status = 'pending'",
             params![approval.approval_id, name(&approval.status), expires, text(approval)],
         )?;
-        Ok(changed > 0)
+        if changed == 0 {
+            return Ok(None);
+        }
+        let written = write_down();
+        if written.is_ok() {
+            tx.commit()?;
+        }
+        Ok(Some(written))
     }
 
     /// Keeps an intent; `was` is the status that it must still have, or none when it is new.

@@ -159,8 +159,8 @@ impl State {
         }
         self.sweep()?;
         let record = record(request, who, policy, lease);
-        if policy.is_some_and(|policy| policy.require_approval) && request.granted.shows_something() {
-            let why = "an approval is for code that was seen whole, and the lease shows something of the host's";
+        let asks = policy.is_some_and(|policy| policy.require_approval);
+        if let Some(why) = permits::cannot_be_shown(request).filter(|_| asks) {
             self.deny_record(record, FailureClass::ApprovalRequired, why)?;
             return Err(StateError::Refused { class: FailureClass::ApprovalRequired, why: why.into() });
         }

@@ -51,7 +51,9 @@ impl State {
         let text = crate::lease::text_of(&lease)?;
         // What is given out here counts here.
         let trusted = self.keys().trusted()?;
-        verify(text.as_bytes(), &self.verifier(&trusted, capabilities, None))?;
+        // Cosigners come later.
+        let verifier = Verifier { two_keys: false, ..self.verifier(&trusted, capabilities, None) };
+        verify(text.as_bytes(), &verifier)?;
         self.audit.append("lease_event.ISSUED", json!({ "lease_id": lease.lease_id, "actor": lease.actor, "kid": lease.sig.kid, "expires_at": lease.expires_at, "sha256": hex(&Sha256::digest(text.as_bytes())) }))?;
         self.store.put_lease(&lease)?;
         Ok(lease)
@@ -88,7 +90,7 @@ impl State {
             trusted,
             now: Timestamp::now(),
             most_minutes: capabilities.max_lease_minutes.into(),
-            two_keys: policy.is_some_and(|policy| policy.two_key_lease),
+            two_keys: capabilities.two_key_lease || policy.is_some_and(|policy| policy.two_key_lease),
         }
     }
 
@@ -218,10 +220,11 @@ impl State {
         };
         (approval.decided_by, approval.decided_at) = (Some(by.to_owned()), Some(now()));
         approval.reason = reason.map(str::to_owned);
-        self.audit.append(event, json!({ "approval_id": id, "by": by, "reason": reason, "request_hash": approval.request_hash, "expires_at": approval.expires_at }))?;
-        match self.store.decide(&approval)? {
-            true => Ok(approval),
-            false => Err(decided()),
+        let data = json!({ "approval_id": id, "by": by, "reason": reason, "request_hash": approval.request_hash, "expires_at": approval.expires_at });
+        // Written down by the one who decides, and by nobody who comes too late.
+        match self.store.decide(&approval, || self.audit.append(event, data))? {
+            Some(written) => written.map(|()| approval).map_err(Into::into),
+            None => Err(decided()),
         }
     }
 
@@ -355,10 +358,22 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Result<
     })
 }
 
-fn shown(bytes: &[u8]) -> String {
-    let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN)]).into_owned();
-    if bytes.len() > MAX_SHOWN {
-        text.push_str("\n[cut here: there is more]\n");
+/// Why whoever decides would not see all that is to run.
+pub(super) fn cannot_be_shown(request: &Request) -> Option<&'static str> {
+    let given = match &request.program {
+        Program::Source { source: Source::Given { files }, .. } => files.iter().map(|(_, bytes)| bytes.len()).sum(),
+        _ => 0,
+    };
+    let state = request.capsule.as_ref().and_then(|capsule| capsule.state.as_ref()).map_or(0, Vec::len);
+    if request.granted.shows_something() {
+        Some("an approval is for code that was seen whole, and the lease shows something of the host's")
+    } else if given > MAX_SHOWN || state > MAX_SHOWN {
+        Some("an approval is for code that was seen whole, and nobody reads more than 1 MiB: give less")
+    } else {
+        None
     }
-    text
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
