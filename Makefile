@@ -58,7 +58,7 @@ test-user: target/hostile/hostile
 
 # A hundred programs in eight languages, by whoever runs this and by an ordinary user.
 test-programs:
-	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events
+	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants
 	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test programs
 
 # And on another kernel with cgroup v2: as root, as a user with a delegated subtree, as a user without, who has had all of
