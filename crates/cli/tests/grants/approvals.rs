@@ -264,3 +264,54 @@ fn bad_words() {
     let mut command = place.hotcell(&["run", "--policy", "high_security", "--code", "print('it ran')"]);
     go(command.env_remove("HOTCELL_STATE_DIR")).refused(&[]);
 }
+
+#[test]
+fn of_many_decisions_one_counts() {
+    let place = place();
+    let id = asked(&place, &run(&place, &[]));
+    let said: Vec<Ran> = decide_at_once(&place, &id);
+    assert_eq!(said.iter().filter(|ran| ran.code == 0).count(), 1);
+    said.iter().filter(|ran| ran.code != 0).for_each(|ran| ran.refused(&["no decision"]));
+    let status = shown(&place, &id)["status"].clone();
+    assert_eq!(run(&place, &[]).code == 0, status == "granted");
+}
+
+#[test]
+#[ignore = "it is written down before it is known whether it counts"]
+fn the_log_has_the_one_decision_that_counts() {
+    let place = place();
+    let id = asked(&place, &run(&place, &[]));
+    decide_at_once(&place, &id);
+    let log = place.go(&["audit", "export"]).stdout;
+    let told = ["GRANTED", "DENIED"].map(|event| log.matches(&format!("\"approval_event.{event}\"")).count());
+    assert_eq!(told.iter().sum::<usize>(), 1, "{told:?}");
+}
+
+fn decide_at_once(place: &Place, id: &str) -> Vec<Ran> {
+    let start = |n: usize| {
+        let mut command = place.hotcell(&["approve", if n.is_multiple_of(2) { "grant" } else { "deny" }, id]);
+        Going { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts") }
+    };
+    let all: Vec<Going> = (0..10).map(start).collect();
+    all.into_iter().map(Going::end).collect()
+}
+
+#[test]
+#[ignore = "it is shown cut, and can be granted"]
+fn what_is_too_long_to_be_seen_is_not_asked_for() {
+    let place = place();
+    let file = place.write("work/long.py", format!("{}\nprint('it ran')\n", "#".repeat(2 << 20)));
+    place.go(&["run", "--policy", "ask", text(&file)]).refused(&["seen whole"]);
+}
+
+#[test]
+fn a_lease_waits_with_it() {
+    let desk = Desk::new();
+    desk.define("ask", "require_approval = true\nallow_file_write = true");
+    let lease = desk.issue(&[], &["echo", "it ran"]);
+    let run = || desk.leased(&lease, &["--policy", "ask"], &["echo", "it ran"]);
+    // What waits has used no run of the lease.
+    grant(&desk, &run());
+    assert_eq!(run().stdout, "it ran\n");
+    desk.is_denied(&run(), "run_count_used_up", &["used up"]);
+}

@@ -106,3 +106,26 @@ fn the_list_says_what_became_of_them() {
     let said = desk.done(&["lease", "list"]);
     assert!(said.contains("1/2 runs") && said.contains("revoked by me") && said.contains("current"), "{said}");
 }
+
+#[test]
+#[ignore = "the list of keys is read, changed and written without a lock"]
+fn keys_that_are_made_at_once() {
+    let desk = Desk::new();
+    let callers: Vec<Going> = ["human", "agent"]
+        .iter()
+        .cycle()
+        .take(12)
+        .map(|role| {
+            let path = desk.fresh();
+            let mut command = desk.hotcell(&["lease", "keygen", "--role", role, "--out", text(&path)]);
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+            Going { child: command.spawn().expect("it starts") }
+        })
+        .collect();
+    assert!(callers.into_iter().all(|going| going.end().code == 0));
+    let list = desk.done(&["lease", "list"]);
+    for role in ["human", "agent"] {
+        assert_eq!(list.lines().filter(|line| line.starts_with("key") && line.contains(role)).count(), 2, "{list}");
+    }
+    assert!(list.contains("issuer"), "{list}");
+}

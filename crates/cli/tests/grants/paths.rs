@@ -244,3 +244,16 @@ fn a_directory_that_turns_into_a_link() {
     assert_eq!(std::fs::read_to_string(desk.path("hidden/f")).expect("ours"), "hidden\n");
     assert_eq!(std::fs::read_dir(desk.path("hidden")).expect("ours").count(), 1);
 }
+
+#[test]
+#[ignore = "a repository that holds the state directory shows the keys in it"]
+fn the_state_is_never_shown() {
+    let desk = Desk::new();
+    let root = desk.dir.clone();
+    for allow in ["repo://**", "repo://state/keys/*"] {
+        let lease = desk.issue(&["--allow", allow], &["sh", "-c", "*"]);
+        let script = "ls -R /repo/state; cat /repo/state/keys/*";
+        let ran = desk.go(&["exec", "--lease", text(&lease), "--repo", text(&root), "--", "sh", "-c", script]);
+        assert!(!ran.stdout.contains("audit.key") && !ran.stdout.contains("secret"), "{allow}: {}", ran.stdout);
+    }
+}

@@ -127,7 +127,7 @@ fn a_child_ends_with_its_parent() {
 #[test]
 fn a_lease_that_expires_ends_what_runs() {
     let desk = Desk::new();
-    let lease = desk.issue(&["--for", "3s"], &["sh", "-c", "*"]);
+    let lease = desk.issue(&["--for", "5s"], &["sh", "-c", "*"]);
     let (sleep, result) = (unique_sleep(), desk.path("result"));
     let going = start(&desk, &lease, &result, &sleep);
     let outcome = is_ended(&desk, going, &result, &sleep);
@@ -155,7 +155,7 @@ fn a_violation_has_its_exit_status() {
 fn a_child_does_not_outlive_its_parent() {
     let desk = Desk::new();
     let (key, _, public) = desk.key("holder");
-    let parent = desk.issue(&["--holder", &public, "--runs", "5", "--for", "3s"], &["sh", "-c", "*"]);
+    let parent = desk.issue(&["--holder", &public, "--runs", "5", "--for", "5s"], &["sh", "-c", "*"]);
     let child = desk.delegate(&parent, &key, &["--runs", "1"]);
     let (sleep, result) = (unique_sleep(), desk.path("result"));
     let going = start(&desk, &child, &result, &sleep);

@@ -286,3 +286,22 @@ fn two_runs_at_once() {
     assert_eq!(codes[last], 0);
     assert!(!desk.tree().iter().any(|(name, _)| name.contains(".hotcell-")), "something is left");
 }
+
+#[test]
+#[ignore = "nothing is locked between the look whether the repository has moved on and the change of it"]
+fn no_change_is_lost() {
+    let desk = Desk::new();
+    desk.file("a/n", "0\n");
+    for n in 0..300 {
+        desk.file(&format!("a/many/{n}"), "x");
+    }
+    let lease = desk.issue(&[&WRITABLE[..], &["--runs", "3"]].concat(), &["sh", "-c", "*"]);
+    let repo = desk.path("repo");
+    let words = ["--lease", text(&lease), "--repo", text(&repo)];
+    let script = "echo ready; cat; n=$(cat /repo/a/n); echo $((n + 1)) > /repo/a/n; for f in /repo/a/many/*; do echo y > $f; done";
+    let mut all: Vec<Going> = (0..3).map(|_| desk.start(&words, &["sh", "-c", script])).collect();
+    all.iter_mut().for_each(Going::let_go);
+    let passed = all.into_iter().map(|going| going.end().code).filter(|code| *code == 0).count();
+    let counted = std::fs::read_to_string(desk.repo("a/n")).expect("it is there");
+    assert_eq!(counted, format!("{passed}\n"));
+}
