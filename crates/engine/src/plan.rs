@@ -135,7 +135,7 @@ fn granted(request: &Request, spec: &mut Spec) {
     spec.files.extend(shown.selection.files.iter().map(|one| file(one, one.mode & 0o111 | 0o444)));
     for (dir, files) in &shown.selection.writable {
         spec.writable.push(at(dir));
-        spec.files.extend(files.iter().map(|one| file(one, one.mode)));
+        spec.files.extend(files.iter().map(|one| file(one, one.mode & 0o777)));
     }
 }
 

@@ -115,7 +115,6 @@ fn types_that_are_wrong() {
 }
 
 #[test]
-#[ignore = "a wrong type is told by its place in the text, and not by the name of the field"]
 fn a_wrong_type_is_told_with_its_field() {
     let desk = Desk::new();
     let (good, issuer) = (read(&desk.for_trace(&[])), desk.issuer());
@@ -180,7 +179,6 @@ fn devices_are_no_leases() {
 }
 
 #[test]
-#[ignore = "it is opened before it is looked at, and a FIFO has nobody who writes"]
 fn a_fifo_is_no_lease() {
     let desk = Desk::new();
     let fifo = desk.path("fifo");
@@ -203,7 +201,6 @@ fn what_is_shown_of_a_lease_is_harmless() {
 }
 
 #[test]
-#[ignore = "controls beyond ASCII are no escapes in JSON, and go to the terminal as they are"]
 fn no_control_of_a_lease_reaches_the_terminal() {
     let desk = Desk::new();
     let lease = desk.issue(&[], &["echo", "\u{9b}31m\u{7f}\u{202e}"]);

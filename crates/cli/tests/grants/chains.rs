@@ -238,7 +238,6 @@ fn the_command_refuses_to_hand_on_more() {
 }
 
 #[test]
-#[ignore = "a holder chooses the id of what he hands on: one of somebody else's is counted for that one"]
 fn a_child_takes_nobodys_runs() {
     let desk = Desk::new();
     let (key, _, public) = desk.key("holder");

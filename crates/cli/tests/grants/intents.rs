@@ -87,7 +87,6 @@ fn nobody_reviews_his_own() {
 }
 
 #[test]
-#[ignore = "a name is taken as it comes: with a blank behind it, or empty, it is somebody else's"]
 fn a_reviewer_has_a_name() {
     let desk = Desk::new();
     let id = propose(&desk);
@@ -131,7 +130,6 @@ fn only_what_was_approved() {
 }
 
 #[test]
-#[ignore = "a lease counts whatever has become of its intent, and a run makes `implemented` of `rejected`"]
 fn a_rejected_intent_stops_its_leases() {
     let desk = Desk::new();
     let id = approved(&desk);
@@ -142,7 +140,6 @@ fn a_rejected_intent_stops_its_leases() {
 }
 
 #[test]
-#[ignore = "only commands and paths are compared"]
 fn what_an_intent_does_not_speak_of_is_beyond_it() {
     let desk = Desk::new();
     let id = approved(&desk);

@@ -108,7 +108,6 @@ fn the_list_says_what_became_of_them() {
 }
 
 #[test]
-#[ignore = "the list of keys is read, changed and written without a lock"]
 fn keys_that_are_made_at_once() {
     let desk = Desk::new();
     let callers: Vec<Going> = ["human", "agent"]

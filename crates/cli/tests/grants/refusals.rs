@@ -102,10 +102,28 @@ fn what_is_asked_beyond_it() {
 }
 
 #[test]
-fn hosts_are_refused_until_there_is_a_broker() {
+fn hosts_are_the_leases_and_the_policys() {
     let desk = Desk::new();
-    let lease = desk.for_trace(&["--host", "example.org:443"]);
-    desk.is_denied(&desk.leased(&lease, &[], &TRACE), "network_not_allowed", &["broker"]);
+    let hosts = "allow_network = true\nallow_file_write = true\nnetwork_policy = 'restricted'\nallowed_hosts = ['*.example.net:443']";
+    let file = desk.write("some.toml", format!("policy_id = 'some'\nname = 'Some'\n{hosts}\n"));
+    desk.done(&["policy", "define", text(&file)]);
+    desk.define("none", "allow_file_write = true");
+    let lease = desk.for_trace(&["--runs", "3", "--host", "a.example.net:443"]);
+    let denied = |words: &[&str], said: &str| {
+        desk.is_denied(&desk.leased(&lease, words, &TRACE), "network_not_allowed", &[said]);
+    };
+    denied(&["--policy", "none"], "policy's hosts");
+    denied(&["--policy", "some", "--allow-host", "b.example.net:443"], "lease's hosts");
+    denied(&["--network", "full"], "some hosts");
+    let other = desk.for_trace(&["--host", "example.org:443"]);
+    let ran = desk.leased(&other, &["--policy", "some"], &TRACE);
+    desk.is_denied(&ran, "network_not_allowed", &["policy's hosts"]);
+    let outcome = desk.outcome(&lease, &["--policy", "some"], &TRACE);
+    assert_eq!(outcome["runtime_config"]["allowed_hosts"], json!(["a.example.net:443"]));
+    assert_eq!(outcome["runtime_config"]["network_policy"], "restricted");
+    // Less may be asked for.
+    let outcome = desk.outcome(&lease, &["--network", "none"], &TRACE);
+    assert_eq!(outcome["runtime_config"]["network_policy"], "none");
 }
 
 #[test]

@@ -105,7 +105,6 @@ fn a_link_in_the_place_of_a_file() {
 }
 
 #[test]
-#[ignore = "the sentence blames the repository as a whole, and --force does not restore the file"]
 fn a_link_in_the_place_of_a_file_is_named_and_can_be_forced() {
     let (desk, id, before) = changed();
     std::fs::remove_file(desk.repo("a/f")).expect("ours");
@@ -152,6 +151,7 @@ fn a_manifest_that_names_other_paths() {
     let (desk, id, _) = changed();
     let path = pack(&desk, &id).join("manifest.json");
     let (good, tree) = (read(&path), desk.tree());
+    let whole = std::fs::read(&path).expect("ours");
     desk.write("outside", "kept\n");
     for name in
         ["../outside", "/etc/passwd", "top", "a/../top", "a/../../outside", "a//f", "a/./f", "", "a/", "ab/f", "a\0"]
@@ -177,12 +177,11 @@ fn a_manifest_that_names_other_paths() {
         assert_eq!(desk.tree(), tree, "{field} {value}");
     }
     assert_eq!(std::fs::read(desk.path("outside")).expect("ours"), b"kept\n");
-    std::fs::write(&path, good.to_string()).expect("ours");
+    std::fs::write(&path, whole).expect("ours");
     desk.done(&["rollback", &id]);
 }
 
 #[test]
-#[ignore = "the manifest is not compared to the hash of it that is in the log"]
 fn a_manifest_that_is_not_what_was_written_down() {
     let (desk, id, _) = changed();
     let path = pack(&desk, &id).join("manifest.json");
@@ -232,7 +231,6 @@ fn a_run_that_was_killed_while_it_changed_the_repository() {
 }
 
 #[test]
-#[ignore = "a directory that was there, and empty, is removed with what the run made in it"]
 fn directories_that_were_there_stay() {
     let desk = Desk::new();
     std::fs::create_dir(desk.repo("w/empty")).expect("ours");
@@ -242,7 +240,6 @@ fn directories_that_were_there_stay() {
 }
 
 #[test]
-#[ignore = "only nine bits of a mode are kept, and the rest is not missed"]
 fn all_of_a_mode_is_restored() {
     let desk = Desk::new();
     let path = desk.file("w/tool", "before");

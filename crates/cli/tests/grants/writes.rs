@@ -157,7 +157,6 @@ fn too_much_is_not_taken_over() {
 }
 
 #[test]
-#[ignore = "holes are not counted: what takes no room in the cell is written out in full, and held in memory"]
 fn holes_are_counted() {
     let desk = Desk::new();
     let lease = desk.issue(&WRITABLE, &["sh", "-c", "*"]);
@@ -200,7 +199,6 @@ fn files_keep_their_owner() {
 }
 
 #[test]
-#[ignore = "a directory that a run made belongs to root, and so does what is in it"]
 fn directories_belong_to_the_owner_of_those_above() {
     if !is_root() {
         return skip("only root gives files away");
@@ -215,7 +213,6 @@ fn directories_belong_to_the_owner_of_those_above() {
 }
 
 #[test]
-#[ignore = "issued, and then no run of it can begin: the second copy finds the files of the first"]
 fn directories_in_each_other_are_refused_or_good() {
     let desk = Desk::new();
     for more in ["repo://a/b", "repo://a"] {
@@ -288,7 +285,6 @@ fn two_runs_at_once() {
 }
 
 #[test]
-#[ignore = "nothing is locked between the look whether the repository has moved on and the change of it"]
 fn no_change_is_lost() {
     let desk = Desk::new();
     desk.file("a/n", "0\n");

@@ -209,8 +209,9 @@ impl Leased {
             (None, Some(path)) => {
                 return Err(LeaseRefusal::Path { path, why: "no repository was given: use --repo DIR".into() });
             }
-            (None, None) => {}
-            (Some(repo), _) => {
+            // Nothing of it is shown.
+            (_, None) => {}
+            (Some(repo), Some(_)) => {
                 fn borrowed(list: &[String]) -> Vec<&str> {
                     list.iter().map(String::as_str).collect()
                 }

@@ -42,6 +42,10 @@ impl Staging {
         &self.dir
     }
 
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
     /// Where the rollback pack is, if the run has changed anything.
     pub fn pack(&self) -> Option<PathBuf> {
         Some(self.dir.join(PACK)).filter(|pack| pack.is_dir())
@@ -128,7 +132,7 @@ impl LeasedRun<'_> {
             directories: found.new_directories(repo),
         };
         found.pack(&manifest, &self.staging.dir.join(PACK)).map_err(said)?;
-        found.carry_out(repo).map_err(|e| {
+        found.carry_out(repo, &manifest.directories).map_err(|e| {
             format!("it was begun, and stopped: {e}: `hotcell rollback {}` restores it", self.staging.run_id)
         })?;
         let after = found.list.iter().filter_map(|change| Some((change, change.after.as_ref()?)));

@@ -82,7 +82,7 @@ pub(crate) fn changes(
             read.map_err(failed)?;
             let after = FileState::of(&bytes, file.mode);
             let before = gone.remove(&path);
-            if before.is_some_and(|before| before.mode == file.mode && before.bytes == bytes) {
+            if before.is_some_and(|before| before.mode & 0o777 == file.mode && before.bytes == bytes) {
                 continue;
             }
             found.add(name, before.map(|file| (file.bytes.clone(), file.mode)), Some((bytes, after)));
@@ -139,12 +139,14 @@ impl Changes {
     }
 
     /// What is gone goes first: a directory may stand where a file was.
-    pub(crate) fn carry_out(&self, repo: &Repository) -> Result<(), String> {
+    /// Only directories that are on the list are made: one that is missing by now was taken away by somebody else.
+    pub(crate) fn carry_out(&self, repo: &Repository, new_directories: &[String]) -> Result<(), String> {
+        let may_make = |dir: &Path| new_directories.iter().any(|new| Path::new(new) == dir);
         let (gone, new): (Vec<&Change>, Vec<&Change>) = self.list.iter().partition(|change| change.after.is_none());
         for change in gone.into_iter().chain(new) {
             let path = Path::new(&change.path);
             let done = match (&change.after, self.after.get(&change.path)) {
-                (Some(after), Some(bytes)) => repo.write(path, bytes, after.mode),
+                (Some(after), Some(bytes)) => repo.write(path, bytes, after.mode, &may_make),
                 _ => repo.remove(path),
             };
             done.map_err(|e| format!("`{}`: {e}", change.path))?;

@@ -108,17 +108,23 @@ impl Repository {
         if bytes.len() as u64 > MAX_FILE {
             return Err(io::Error::other(format!("it has more than {MAX_FILE} bytes")));
         }
-        Ok(Some((bytes, stat.st_mode & 0o777)))
+        Ok(Some((bytes, stat.st_mode & 0o7777)))
     }
 
     pub(crate) fn state(&self, path: &Path) -> io::Result<Option<FileState>> {
         Ok(self.read(path)?.map(|(bytes, mode)| FileState::of(&bytes, mode)))
     }
 
-    /// Writes a file whole or not at all, over what was there.
-    pub(crate) fn write(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    /// Writes a file whole or not at all, over what was there. `may_make` says which directories may be new.
+    pub(crate) fn write(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        mode: u32,
+        may_make: &dyn Fn(&Path) -> bool,
+    ) -> io::Result<()> {
         let (above, name) = (path.parent().unwrap_or(Path::new("")), path.file_name().unwrap_or_default());
-        let dir = self.make_directories(above)?;
+        let dir = self.make_directories(above, may_make)?;
         let owner = rustix::fs::fstat(&dir)?;
         let owner = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).unwrap_or(owner);
         let staged = format!(".hotcell-{}", uuid::Uuid::now_v7());
@@ -131,7 +137,7 @@ impl Repository {
                 let (uid, gid) = (rustix::fs::Uid::from_raw(owner.st_uid), rustix::fs::Gid::from_raw(owner.st_gid));
                 rustix::fs::fchown(&file, Some(uid), Some(gid))?;
             }
-            rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777))?;
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777))?;
             file.sync_all()?;
             Ok(rustix::fs::renameat(&dir, &staged, &dir, name)?)
         };
@@ -140,11 +146,14 @@ impl Repository {
         })
     }
 
-    fn make_directories(&self, path: &Path) -> io::Result<OwnedFd> {
+    fn make_directories(&self, path: &Path, may_make: &dyn Fn(&Path) -> bool) -> io::Result<OwnedFd> {
         let mut at = PathBuf::new();
         for name in path.iter() {
             let above = self.directory(&at)?;
             at.push(name);
+            if !may_make(&at) {
+                continue;
+            }
             match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o755)) {
                 Ok(()) if rustix::process::geteuid().is_root() => {
                     let owner = rustix::fs::fstat(&above)?;

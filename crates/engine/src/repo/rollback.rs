@@ -52,9 +52,9 @@ pub(crate) fn rollback(pack: &Path, repository: Option<&Path>, force: bool) -> R
             return Err(damaged(format!("`{}` is not in what was writable", change.path)));
         }
         contents.push(content(pack, change).map_err(damaged)?);
-        let now = repo.state(Path::new(&change.path)).map_err(unusable)?;
-        // As before is as good: a rollback that was interrupted goes on.
-        if now != change.after && now != change.before && !force {
+        // As before is as good: a rollback that was interrupted goes on. What is no file is not what the run left.
+        let now = repo.state(Path::new(&change.path));
+        if !force && !now.is_ok_and(|now| now == change.after || now == change.before) {
             return Err(RollbackError::MovedOn { path: change.path.clone() });
         }
     }
@@ -90,7 +90,7 @@ fn content(pack: &Path, change: &Change) -> Result<Option<Vec<u8>>, String> {
 fn restore(repo: &Repository, change: &Change, content: Option<&[u8]>) -> io::Result<()> {
     let path = Path::new(&change.path);
     match (&change.before, content) {
-        (Some(before), Some(bytes)) => repo.write(path, bytes, before.mode)?,
+        (Some(before), Some(bytes)) => repo.write(path, bytes, before.mode, &|_| true)?,
         _ => match repo.remove(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             removed => removed?,

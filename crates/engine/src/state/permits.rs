@@ -12,11 +12,11 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::grants::IssuedLease;
-use super::{State, StateError, Who, now, now_ms, stop};
+use super::{Entry, State, StateError, Who, now, now_ms, stop};
 use crate::keys::hex;
 use crate::lease::{Keys, LeaseRefusal, LeasedRun, PACK, Role, SecretKey, Trusted, Verifier, cosign, sign, verify};
 use crate::receipt::{canonical_hash, request_hash};
-use crate::repo::{MANIFEST, Restored, rollback};
+use crate::repo::{MANIFEST, Restored, RollbackError, rollback};
 use crate::request::{Program, Request, Source};
 
 /// How long an intent stands before it must be proposed anew.
@@ -156,6 +156,7 @@ impl State {
         by: &str,
     ) -> Result<Restored, StateError> {
         let pack = self.staged(run_id)?.join(PACK);
+        self.is_as_packed(run_id, &pack)?;
         self.audit.append("rollback_event.BEGUN", json!({ "run_id": run_id, "by": by, "force": force }))?;
         let restored = match rollback(&pack, repository, force) {
             Err(e) => {
@@ -171,6 +172,21 @@ impl State {
         Ok(restored)
     }
 
+    /// Whether a pack is still what the log says of it. Of a run that was killed while it changed things it says nothing.
+    fn is_as_packed(&self, run_id: &str, pack: &Path) -> Result<(), StateError> {
+        let Ok(manifest) = std::fs::read(pack.join(MANIFEST)) else { return Ok(()) };
+        let sum = hex(&Sha256::digest(&manifest));
+        for line in self.audit.lines().map_while(Result::ok).filter(|line| line.contains(run_id)) {
+            let Ok(entry) = serde_json::from_str::<Entry>(&line) else { continue };
+            let is_it = entry.event == "rollback_event.PACKED" && entry.data["run_id"] == run_id;
+            if is_it && entry.data["sha256"] != sum.as_str() {
+                let why = "its manifest is not the one that is in the audit log".into();
+                return Err(RollbackError::Damaged { path: pack.to_owned(), why }.into());
+            }
+        }
+        Ok(())
+    }
+
     /// Writes down what can be taken back, and that the intent is carried out.
     pub fn leave(&mut self, run: &LeasedRun<'_>, outcome: &Outcome) -> Result<(), StateError> {
         let failed = |error| StateError::Directory { path: run.staging.dir().to_owned(), error };
@@ -178,7 +194,10 @@ impl State {
         if let Some(pack) = run.staging.pack() {
             let manifest = std::fs::read(pack.join(MANIFEST)).map_err(failed)?;
             let sum = hex(&Sha256::digest(&manifest));
-            self.audit.append("rollback_event.PACKED", json!({ "pack": pack.display().to_string(), "sha256": sum }))?;
+            self.audit.append(
+                "rollback_event.PACKED",
+                json!({ "run_id": run.staging.run_id(), "pack": pack.display().to_string(), "sha256": sum }),
+            )?;
         }
         match &run.leased.lease.intent_id {
             Some(intent) if outcome.status == Status::Pass => self.mark_intent(intent, IntentStatus::Implemented),
