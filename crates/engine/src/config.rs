@@ -31,7 +31,8 @@ pub fn capabilities(state: Option<&Path>, home: Option<&Path>) -> Result<Capabil
     for path in [state, home].into_iter().flatten().map(|dir| dir.join(NAME)) {
         let wrong = |why: String| ConfigError::File { path: path.clone(), why };
         let meta = match fs::metadata(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            // A home that we may not enter is not ours, and what is in it not said to us.
+            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => continue,
             meta => meta.map_err(|e| wrong(e.to_string()))?,
         };
         if !meta.is_file() || meta.len() > MAX_BYTES {
