@@ -27,7 +27,15 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
         bail!("--events `-` is no file: standard output is the program's own, so give a file, or /dev/fd/3");
     }
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.with_context(|| format!("cannot write events to `{}`", path.display()))
+    let file = opened.with_context(|| format!("cannot write events to `{}`", path.display()))?;
+    let place = |stat: rustix::fs::Stat| (stat.st_dev, stat.st_ino);
+    let own = rustix::fs::fstat(&file).map(place);
+    for stream in [rustix::fs::fstat(std::io::stdout()), rustix::fs::fstat(std::io::stderr())] {
+        if own.is_ok() && path != Path::new("/dev/null") && own == stream.map(place) {
+            bail!("--events `{}` is where the program writes too: give another file", path.display());
+        }
+    }
+    Ok(file)
 }
 
 struct Queue {

@@ -34,8 +34,12 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
         }
         LeaseVerb::Delegate { lease, key, without, actor, scope, out, command_words } => {
             let parent = read(&lease)?;
+            let key = SecretKey::read(&key)?;
+            if parent.holder_key.as_deref() != Some(key.public().as_str()) {
+                bail!("the key is not that of the lease's holder: only he can hand it on");
+            }
             let smaller = smaller(parent, actor, &scope, &without, command_words)?;
-            put(&sign(smaller, &SecretKey::read(&key)?)?, out.as_deref())
+            put(&sign(smaller, &key)?, out.as_deref())
         }
         LeaseVerb::Cosign { lease, key, out, state } => {
             let mut kept = state::open(state.state_dir.as_deref())?;
@@ -50,12 +54,16 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
         }
         LeaseVerb::Revoke { id, reason, by, state } => {
             let by = by.unwrap_or_else(state::user);
-            let told = state::open(state.state_dir.as_deref())?.revoke(&id, &by, &reason)?;
-            say(
-                &state,
-                &format!("{id} is revoked; {told} running processes were told"),
-                &json!({ "lease_id": id, "told": told }),
-            )
+            let done = state::open(state.state_dir.as_deref())?.revoke(&id, &by, &reason)?;
+            let value = json!({ "lease_id": id, "told": done.told, "known": done.known });
+            if done.known {
+                return say(&state, &format!("{id} is revoked; {} running processes were told", done.told), &value);
+            }
+            let doubt = format!(
+                "{id} is refused from now on, but no lease of that id was issued or used here: is it the right one?"
+            );
+            say(&state, &doubt, &value)?;
+            Ok(ExitCode::from(NOT_VALID))
         }
         LeaseVerb::List { state } => list(&state),
     }
@@ -98,6 +106,7 @@ fn put(lease: &Lease, out: Option<&Path>) -> anyhow::Result<ExitCode> {
             let what = || format!("cannot write `{}`", path.display());
             let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(what)?;
             (&file).write_all(text.as_bytes()).with_context(what)?;
+            writeln!(std::io::stdout(), "{} until {}", lease.lease_id, lease.expires_at)?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -240,7 +240,7 @@ fn cell(
     let outcome = execute(launcher, &request, call);
     drop((progress, through));
     let audited = events.calm();
-    let outcome = state::end(kept, outcome, &sentinel.averages());
+    let outcome = state::end(kept, outcome, &sentinel.averages(), args.quiet);
     match &outcome {
         Ok(outcome) => sentinel.ended(outcome),
         Err(e) => sentinel.failed(&format!("{e:#}")),

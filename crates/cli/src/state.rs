@@ -9,14 +9,14 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
 use hotcell_contract::{Averages, ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
-use hotcell_engine::{ExecuteError, Filter, Leased, LeasedRun, Request, Staging, State, Switch, Ticket, Who};
+use hotcell_engine::{ExecuteError, Filter, Leased, LeasedRun, Request, Staging, State, Switch, Ticket, Who, is_there};
 use serde_json::json;
 
 use crate::args::{
     AuditArgs, AuditVerb, CellArgs, KillswitchArgs, KillswitchVerb, Output, RecordsArgs, StateArgs, StatsArgs,
 };
 use crate::policy::{named, state_dir};
-use crate::show::{harmless, painted};
+use crate::show::{self, harmless, painted};
 
 /// The operator's directory, made when it is not there.
 pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
@@ -34,7 +34,7 @@ pub(crate) fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
 pub(crate) fn of_run(args: &CellArgs) -> anyhow::Result<Option<State>> {
     let named = args.state_dir.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
     match state_dir(args.state_dir.as_deref()) {
-        Some(dir) if named || dir.is_dir() => Ok(Some(State::open(&dir)?)),
+        Some(dir) if named || is_there(&dir)? => Ok(Some(State::open(&dir)?)),
         _ => Ok(None),
     }
 }
@@ -102,13 +102,21 @@ pub(crate) fn end(
     kept: Option<Kept<'_>>,
     outcome: Result<Outcome, ExecuteError>,
     averages: &Averages,
+    quiet: bool,
 ) -> anyhow::Result<Outcome> {
     let Some(Kept { mut state, ticket, lease }) = kept else { return Ok(outcome?) };
+    let record_id = ticket.record_id().to_owned();
     match outcome {
         Ok(mut outcome) => {
             state.finish(ticket, &mut outcome, averages)?;
             if let Some((leased, staging)) = &lease {
                 state.leave(&LeasedRun { leased, staging }, &outcome)?;
+                if staging.pack().is_some() && !quiet && std::io::stderr().is_terminal() {
+                    let changed = outcome.artifacts.iter().filter(|file| file.path.starts_with("repo://")).count();
+                    show::note(&format!(
+                        "{changed} files written into the repository: `hotcell rollback {record_id}` takes it back"
+                    ));
+                }
             }
             Ok(outcome)
         }
@@ -318,6 +326,9 @@ pub(crate) fn killswitch(args: &KillswitchArgs) -> anyhow::Result<ExitCode> {
             let mut here = open(state.state_dir.as_deref())?;
             let was = here.switch_off(tenant.as_deref(), &by.clone().unwrap_or_else(user))?;
             writeln!(out, "{}", if was { "the kill switch is off" } else { "the kill switch was off already" })?;
+            for tenant in here.switches()?.iter().filter_map(|switch| switch.tenant.as_deref()) {
+                writeln!(out, "it is on for the tenant {0}: give --tenant {0}", harmless(tenant))?;
+            }
         }
         KillswitchVerb::Status { state } => {
             let switches = match look(state.state_dir.as_deref())? {

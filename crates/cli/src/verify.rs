@@ -66,7 +66,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         Some(_) => run_checks(launcher, first, &asked, Some(&mut repair)),
         None => run_checks(launcher, first, &asked, None),
     };
-    let outcome = state::end(kept, outcome, &Averages::default())?;
+    let outcome = state::end(kept, outcome, &Averages::default(), true)?;
     if let Some(path) = &args.cell.result {
         let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
         written.with_context(|| format!("cannot write `{}`", path.display()))?;

@@ -30,11 +30,10 @@ struct Config {
 pub fn capabilities(state: Option<&Path>, home: Option<&Path>) -> Result<Capabilities, ConfigError> {
     for path in [state, home].into_iter().flatten().map(|dir| dir.join(NAME)) {
         let wrong = |why: String| ConfigError::File { path: path.clone(), why };
-        let meta = match fs::metadata(&path) {
-            // A home that we may not enter is not ours, and what is in it not said to us.
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => continue,
-            meta => meta.map_err(|e| wrong(e.to_string()))?,
-        };
+        if !is_there(&path)? {
+            continue;
+        }
+        let meta = fs::metadata(&path).map_err(|e| wrong(e.to_string()))?;
         if !meta.is_file() || meta.len() > MAX_BYTES {
             return Err(wrong(format!("it is no file of at most {MAX_BYTES} bytes")));
         }
@@ -50,4 +49,20 @@ pub fn capabilities(state: Option<&Path>, home: Option<&Path>) -> Result<Capabil
         };
     }
     Ok(Capabilities::default())
+}
+
+/// Whether something is there. In a place that is not ours and that we may not enter there is nothing for us; one of our own
+/// that can't be looked at must not pass for empty.
+pub fn is_there(path: &Path) -> Result<bool, ConfigError> {
+    match fs::metadata(path) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => {
+            let above = path.ancestors().skip(1).find_map(|dir| fs::metadata(dir).ok());
+            match above.is_some_and(|dir| dir.uid() == rustix::process::geteuid().as_raw()) {
+                true => Err(ConfigError::File { path: path.to_owned(), why: e.to_string() }),
+                false => Ok(false),
+            }
+        }
+    }
 }

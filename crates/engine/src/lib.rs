@@ -24,7 +24,7 @@ mod state;
 mod survey;
 mod verify;
 
-pub use config::{ConfigError, capabilities};
+pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
@@ -46,8 +46,8 @@ pub use repo::{Restored, RollbackError};
 pub use request::{Capsule, Program, Request, Source, compile_limits, new_id};
 pub use sentinel::{Sentinel, Watch};
 pub use state::{
-    Audit, AuditError, Entry, Filter, Flaw, IssuedLease, State, StateError, StoreError, Switch, Ticket, Verified, Who,
-    after, now, parse_time,
+    Audit, AuditError, Entry, Filter, Flaw, IssuedLease, Revoked, State, StateError, StoreError, Switch, Ticket,
+    Verified, Who, after, now, parse_time,
 };
 pub use survey::{Surveyed, survey};
 pub use verify::{Asked, Repair, Told, verify};

@@ -42,7 +42,7 @@ pub fn enabled(capabilities: &Capabilities, verb: Verb, request: &Request, lease
         return Err(StateError::NotEnabled(name.1));
     }
     if capabilities.lease_required && !leased {
-        return Err(StateError::LeaseRequired);
+        return Err(if verb == Verb::Verify { StateError::NotEnabled("verify") } else { StateError::LeaseRequired });
     }
     if request.network > NetworkPolicy::Local && !capabilities.network {
         return Err(StateError::NotEnabled("network"));

@@ -36,6 +36,9 @@ pub struct Language {
     pub ways: Vec<Way>,
     #[serde(default, rename = "check")]
     pub checks: Vec<Check>,
+    /// The text of its file, where it is not built in.
+    #[serde(skip)]
+    pub own_text: Option<String>,
 }
 
 /// Something that can be asked of sources.
@@ -306,7 +309,11 @@ fn read_directory(dir: &Path) -> Result<Vec<Language>, CatalogueError> {
         }
     }
     files.sort();
-    files.iter().map(|path| parse(path, &std::fs::read_to_string(path).map_err(unreadable(path))?)).collect()
+    let read = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path).map_err(unreadable(path))?;
+        Ok(Language { own_text: Some(text.clone()), ..parse(path, &text)? })
+    };
+    files.iter().map(read).collect()
 }
 
 fn parse(path: &Path, text: &str) -> Result<Language, CatalogueError> {

@@ -298,17 +298,21 @@ fn malformed_heads_are_answered_and_nobody_is_reached() {
         "A : b",
         "A: b\rc",
     ];
-    let ran = restricted(
-        &[&here],
-        &format!(
-            "for fields in {somewhere:?}: print(status(f'POST http://{here}/ HTTP/1.1\\r\\n{{fields}}\\r\\n\\r\\nx'))\n\
-             print(status('POST http://{here}/ HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nz\\r\\n'))"
-        ),
-    )
-    .run();
+    let ask = |of: &str| {
+        let program = format!(
+            "for fields in {somewhere:?}: print(status(f'POST http://{of}/ HTTP/1.1\\r\\n{{fields}}\\r\\n\\r\\nx'))\n\
+             print(status('POST http://{of}/ HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\nz\\r\\n'))"
+        );
+        restricted(&[&here], &program).run()
+    };
+    // Clumsy words to who may be spoken to; and to who may not.
+    let ran = ask(&here);
+    ran.passes();
     assert_eq!(ran.out(), "400\n".repeat(somewhere.len() + 1));
+    let ran = ask("other.example:80");
     ran.violates(CLASS);
-    assert_eq!(refused(&ran), vec![here.clone(); somewhere.len() + 1]);
+    assert_eq!(ran.out(), "400\n".repeat(somewhere.len()) + "403\n");
+    assert_eq!(refused(&ran), vec!["other.example:80"; somewhere.len() + 1]);
     assert_eq!(server.visits(), 0);
 
     let ran = restricted(

@@ -121,6 +121,17 @@ fn it_is_not_for_a_lease_that_nobody_saw() {
 }
 
 #[test]
+fn it_is_not_for_another_language_of_that_name() {
+    let place = place();
+    grant(&place, &run(&place, &[]));
+    let own = "name = 'python'\nextensions = ['py']\npackage = 'none'\n[tools.sh]\n[[way]]\ntools = ['sh']\nrun.argv = ['{sh}', '-c', 'echo another']\n";
+    let file = place.write("work/python.toml", own);
+    let dir = file.parent().expect("it has one");
+    asked(&place, &run(&place, &["--languages", text(dir)]));
+    assert!(run(&place, &[]).stdout.starts_with("it ran"));
+}
+
+#[test]
 fn it_is_not_for_less_of_a_cell() {
     let place = place();
     let code = "print('it ran')";

@@ -44,8 +44,8 @@ fn each_switch_has_its_name() {
     let words = ["lease", "issue", "--actor", "x", "--allow", "repo://w/**", "--write", "repo://w", "--", "true"];
     desk.go(&words).refused(&["`writable_mounts`"]);
     switch(&desk, "lease_required = true");
-    for ran in [run(), exec(), verify()] {
-        ran.refused(&["--lease"]);
+    for (ran, said) in [(run(), "--lease"), (exec(), "--lease"), (verify(), "`verify`")] {
+        ran.refused(&[said]);
         assert_eq!(desk.newest()["status"], "denied");
     }
     assert_eq!(leased().code, 0);

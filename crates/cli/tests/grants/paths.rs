@@ -254,4 +254,11 @@ fn the_state_is_never_shown() {
         let ran = desk.go(&["exec", "--lease", text(&lease), "--repo", text(&root), "--", "sh", "-c", script]);
         assert!(!ran.stdout.contains("audit.key") && !ran.stdout.contains("secret"), "{allow}: {}", ran.stdout);
     }
+    // Nor a part of it.
+    let lease = desk.issue(&["--allow", "repo://**"], &["sh", "-c", "*"]);
+    for part in ["state", "state/keys", "state/audit"] {
+        let part = desk.path(part);
+        let words = ["exec", "--lease", text(&lease), "--repo", text(&part), "--", "sh", "-c", "cat /repo/*"];
+        desk.is_denied(&desk.go(&words), "path_not_allowed", &["state directory"]);
+    }
 }

@@ -119,7 +119,9 @@ fn a_child_ends_with_its_parent() {
     // And not the other way round.
     let parent = desk.issue(&["--holder", &public, "--runs", "5"], &["echo", "it ran"]);
     let child = desk.delegate(&parent, &key, &["--runs", "2"]);
-    desk.done(&["lease", "revoke", &id(&child), "--reason", "a drill"]);
+    // It was made elsewhere, and has not been used: whoever revokes it is told that he may have mistaken the id.
+    let ran = desk.go(&["lease", "revoke", &id(&child), "--reason", "a drill"]);
+    assert_eq!((ran.code, ran.stdout.contains("is it the right one")), (1, true), "{}", ran.stdout);
     desk.is_denied(&desk.leased(&child, &[], &["echo", "it ran"]), "revoked", &["a drill"]);
     assert_eq!(desk.leased(&parent, &[], &["echo", "it ran"]).stdout, "it ran\n");
 }

@@ -50,6 +50,10 @@ impl Connection<'_> {
         let (head, rest) = heard.bytes.split_at(end);
         let request = match head::parse(head) {
             Ok(request) => request,
+            // Clumsy words to somebody who may be spoken to are no attempt.
+            Err(Malformed { target: Some(target), why }) if admission::by_name(&self.shared.hosts, &target).is_ok() => {
+                return self.answer("400 Bad Request", why);
+            }
             Err(Malformed { target: Some(target), why }) => {
                 return self.refuse("400 Bad Request", &target, &format!("was asked for in a malformed head: {why}"));
             }
@@ -61,7 +65,7 @@ impl Connection<'_> {
         };
         let mut body = request.body;
         let Ok(of_body) = body.take(rest) else {
-            return self.refuse("400 Bad Request", &request.target, "has a body that is malformed");
+            return self.answer("400 Bad Request", "the body is malformed");
         };
         let first = [&request.head, &rest[..of_body]].concat();
         let Some((host, address)) = self.reach(place, &request.target) else { return };

@@ -106,6 +106,11 @@ impl SecretKey {
         Ok(SecretKey { key, role: secret.role })
     }
 
+    /// The public half, in hex.
+    pub fn public(&self) -> String {
+        hex(self.key.verifying_key().as_bytes())
+    }
+
     pub fn kid(&self) -> String {
         kid_of(&self.key.verifying_key())
     }

@@ -49,7 +49,7 @@ pub enum LeaseRefusal {
     UsedUp { id: String, most: u64 },
     #[error("the lease is not a part of its parent: {0}")]
     NotAPart(String),
-    #[error("the policy wants a lease that a human and an agent have signed: a key of the {0} is missing")]
+    #[error("a lease is wanted that a human and an agent have signed: the signature of the {0} is missing")]
     Cosigner(&'static str),
     #[error("the intent of the lease does not stand: {0}")]
     Intent(String),

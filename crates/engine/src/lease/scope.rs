@@ -85,9 +85,9 @@ impl Leased {
         let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
         let mounts = self.lease.runner.readonly_mounts.iter().map(Path::new);
         let shown = self.repository.iter().map(|repo| repo.root.as_path()).chain(mounts);
-        match shown.into_iter().find(|dir| state.starts_with(dir)) {
+        match shown.into_iter().find(|dir| state.starts_with(dir) || dir.starts_with(&state)) {
             Some(dir) => {
-                let why = "the state directory is in it: keep it elsewhere".into();
+                let why = "the state directory is in it, or it is in the state directory: use another place".into();
                 Err(LeaseRefusal::Path { path: dir.display().to_string(), why })
             }
             None => Ok(()),
@@ -102,6 +102,12 @@ impl Leased {
     /// Makes of a settled request what the lease allows of it, or says what it does not.
     pub fn apply(&self, asked: &AskedLimits, request: &mut Request) -> Result<(), LeaseRefusal> {
         self.admit_command(&request.program)?;
+        // A file of the caller's own would say what a command does and what of the host it sees.
+        if let Program::Source { language, .. } = &request.program
+            && language.own_text.is_some()
+        {
+            return Err(LeaseRefusal::Command(format!("{}, by a language file of your own", language.name)));
+        }
         for (name, _) in &request.env {
             let name = name.to_string_lossy();
             if !self.lease.scope.env_allowlist.iter().any(|allowed| *allowed == name) {
@@ -167,11 +173,13 @@ impl Leased {
 
     fn lower(&self, asked: &AskedLimits, request: &mut Request) -> Result<(), LeaseRefusal> {
         let own = &self.lease.limits;
+        let is_alone = request.policy.is_none();
         let in_ms = |ms: u64| show_duration(Duration::from_millis(ms));
         let lower = |what, slot: &mut u64, asked: Option<u64>, most: u64, show: fn(u64) -> String| match asked {
             Some(asked) if asked > most => Err(LeaseRefusal::Limit { what, given: show(asked), most: show(most) }),
             _ => {
-                *slot = (*slot).min(most);
+                // Without a policy the lease is what gives; under one, and where less was asked for, it only takes.
+                *slot = if is_alone && asked.is_none() { most } else { (*slot).min(most) };
                 Ok(())
             }
         };
@@ -183,7 +191,7 @@ impl Leased {
             let (given, most) = (cpus.to_string(), own.cpu_quota.to_string());
             return Err(LeaseRefusal::Limit { what: "--cpus", given, most });
         }
-        limits.cpus = limits.cpus.min(own.cpu_quota);
+        limits.cpus = if is_alone && asked.cpus.is_none() { own.cpu_quota } else { limits.cpus.min(own.cpu_quota) };
         let compile = &mut request.compile;
         compile.memory_bytes = compile.memory_bytes.min(own.mem_quota_mb << 20);
         compile.cpus = compile.cpus.min(own.cpu_quota);

@@ -113,11 +113,12 @@ impl LeasedRun<'_> {
         if found.list.is_empty() {
             return Ok(());
         }
+        let said = |e: io::Error| e.to_string();
+        let _alone = repo.lock().map_err(said)?;
+        // Waiting may have taken a while.
         if self.leased.is_over() {
             return Err("the lease has expired".into());
         }
-        let said = |e: io::Error| e.to_string();
-        let _alone = repo.lock().map_err(said)?;
         if let Some(path) = found.moved_on(repo)? {
             return Err(format!("`{path}` was changed by somebody else meanwhile"));
         }

@@ -13,6 +13,7 @@ use crate::build::tree_hash;
 use crate::keys::hex;
 use crate::request::{Program, Request, Source};
 use crate::verify::Asked;
+use hotcell_languages::Language;
 
 /// The hash of a request, and of the checks where it is a verification. The input directory is read now.
 pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json::Result<String> {
@@ -54,6 +55,15 @@ fn program(program: &Program) -> Value {
     match program {
         Program::Command(argv) => json!({ "command": words(argv) }),
         Program::Source { language, source, args } => match source {
+            // What a word such as `python` does is in its file: one of the caller's own is part of what was asked.
+            _ if language.own_text.is_some() => {
+                let own = sha256(language.own_text.as_deref().unwrap_or_default().as_bytes());
+                let bare = Language { own_text: None, ..language.as_ref().clone() };
+                let plain = Program::Source { language: Box::new(bare), source: source.clone(), args: args.clone() };
+                let mut described = self::program(&plain);
+                described["language_file_sha256"] = own.into();
+                described
+            }
             Source::Given { files } => {
                 let file = |(name, bytes): &(String, Vec<u8>)| json!({ "name": name, "sha256": sha256(bytes) });
                 let files: Vec<Value> = files.iter().map(file).collect();

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use hotcell_contract::{ARTIFACT, Outcome, RESULT, Statement, Verdict};
+use hotcell_contract::{ARTIFACT, Outcome, REPO, RESULT, Statement, Verdict};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
@@ -31,7 +31,8 @@ impl Mismatch {
 pub fn compare_artifacts(statement: &Statement, dir: &Path) -> io::Result<Vec<Mismatch>> {
     let mut wanted: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for subject in &statement.subject {
-        if let Some(name) = subject.name.strip_prefix(ARTIFACT) {
+        // What was changed in a repository is not in a directory of artifacts.
+        if let Some(name) = subject.name.strip_prefix(ARTIFACT).filter(|name| !name.starts_with(REPO)) {
             wanted.entry(name).or_default().push(&subject.digest.sha256);
         }
     }

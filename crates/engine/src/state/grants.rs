@@ -206,6 +206,12 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Whether a lease of this id was issued here, or used.
+    pub(super) fn knows_lease(&self, id: &str) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM leases WHERE lease_id = ?1) OR EXISTS (SELECT 1 FROM lease_runs WHERE lease_id = ?1)";
+        Ok(self.db.prepare(sql)?.query_row([id], |row| row.get(0))?)
+    }
+
     pub(super) fn approvals(&self, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
         let mut asked =
             self.db.prepare("SELECT body, expires_ms FROM approvals ORDER BY approval_id DESC LIMIT 1000")?;

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 pub use audit::{Audit, AuditError, Entry, Flaw, Verified};
 pub use grants::IssuedLease;
+pub use permits::Revoked;
 pub use store::{Filter, StoreError, Switch};
 
 use crate::keys;

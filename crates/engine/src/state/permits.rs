@@ -26,6 +26,14 @@ const ASKED_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// What whoever decides is shown of a source.
 const MAX_SHOWN: usize = 1 << 20;
 
+/// What a revocation did.
+pub struct Revoked {
+    /// How many processes were told.
+    pub told: usize,
+    /// Whether there was a lease of that id here: one that was handed on elsewhere may not have been seen yet.
+    pub known: bool,
+}
+
 impl State {
     pub fn keys(&self) -> Keys {
         Keys::new(&self.dir)
@@ -107,9 +115,7 @@ impl State {
             return Err(LeaseRefusal::Revoked { id, by, reason }.into());
         }
         // What it was issued for may have been rejected since.
-        if lease.intent_id.is_some() {
-            self.allow_intent(&lease, capabilities)?;
-        }
+        self.allow_intent(&lease, capabilities)?;
         Ok(lease)
     }
 
@@ -127,14 +133,15 @@ impl State {
     }
 
     /// Ends what runs under a lease and refuses what would. Returns how many processes were told.
-    pub fn revoke(&mut self, id: &str, by: &str, reason: &str) -> Result<usize, StateError> {
+    pub fn revoke(&mut self, id: &str, by: &str, reason: &str) -> Result<Revoked, StateError> {
         if !is_id(id) {
             return Err(StateError::Unknown { what: "lease", id: id.to_owned() });
         }
         // Stopping comes first: a log that can't be written must not keep anything running.
+        let known = self.store.knows_lease(id)?;
         let told = stop(&self.store.revoke(id, by, reason, &now())?);
         self.audit.append("lease_event.REVOKED", json!({ "lease_id": id, "by": by, "reason": reason }))?;
-        Ok(told)
+        Ok(Revoked { told, known })
     }
 
     /// Where the run of this id has left its things.
@@ -355,7 +362,11 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Result<
         argv: argv.iter().map(lossy).collect(),
         files: files.iter().map(|(name, bytes)| (name.clone(), shown(bytes))).collect(),
         environment: request.env.iter().map(|(name, value)| (lossy(name), lossy(value))).collect(),
-        network: format!("{:?}", request.network).to_lowercase(),
+        network: [format!("{:?}", request.network).to_lowercase()]
+            .into_iter()
+            .chain(request.allowed_hosts.iter().map(ToString::to_string))
+            .collect::<Vec<_>>()
+            .join(" "),
         capsule,
         lease_id: request.granted.lease_id.clone(),
     };

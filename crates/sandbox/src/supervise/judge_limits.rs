@@ -16,9 +16,13 @@ const FARTHEST: Duration = Duration::from_millis(100);
 /// Without a group a sample is a walk through the cell's /proc: dearer, and the only line there is.
 const WITHOUT_GROUP: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(100));
 
+/// Most of what goes wrong does so at the beginning.
+const YOUNG: Duration = Duration::from_millis(300);
+
 #[derive(Default)]
 pub(super) struct Samples {
     next: Option<Instant>,
+    began: Option<Instant>,
     memory_peak: u64,
     scratch_peak: u64,
     tasks_peak: u64,
@@ -72,6 +76,7 @@ impl Samples {
     /// The program starts now: what its group has used so far was the cell's set-up.
     pub(super) fn begin(&mut self, now: Instant, meters: &Meters) {
         self.next = Some(now + CLOSEST);
+        self.began = Some(now);
         self.cpu_before = meters.cpu().unwrap_or_default();
         self.tasks = 1;
     }
@@ -146,8 +151,9 @@ impl Samples {
         let room = limits.memory.saturating_sub(memory).min(limits.scratch.saturating_sub(in_scratch).max(1 << 20));
         let until_full = Duration::from_millis(room / BYTES_PER_MS);
         let (closest, farthest) = if meters.has_group() { (CLOSEST, FARTHEST) } else { WITHOUT_GROUP };
-        // Half of the tasks that it may have: what is too much may come and go quickly.
-        let farthest = if self.tasks * 2 > limits.processes { closest } else { farthest };
+        // Half of the tasks that it may have, or nobody knows yet: what is too much may come and go quickly.
+        let is_young = self.began.is_some_and(|began| now.duration_since(began) < YOUNG) && !meters.has_group();
+        let farthest = if is_young || self.tasks * 2 > limits.processes { closest } else { farthest };
         self.next = Some(now + until_full.min(until_cpu).clamp(closest, farthest));
         breaches
     }

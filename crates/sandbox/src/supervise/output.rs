@@ -225,9 +225,13 @@ impl Stream {
     fn pass_directly(&mut self) -> bool {
         let room = self.limit.saturating_sub(self.total).min(DIRECT as u64) as usize;
         let (Some(pipe), Some(to)) = (&self.pipe, self.sink.as_ref().and_then(Sink::idle_pipe)) else { return false };
-        // Only much at a time is worth a slot: see `Relay`.
+        if !self.keep.is_nothing() || !self.pending.is_empty() || room == 0 {
+            return false;
+        }
+        // Only much at a time is worth a slot, see `Relay`; or some, as long as the caller keeps up.
         let waiting = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
-        if !self.keep.is_nothing() || !self.pending.is_empty() || room == 0 || waiting < CHUNK as u64 / 2 {
+        let keeps_up = || rustix::io::ioctl_fionread(to).is_ok_and(|unread| unread == 0);
+        if waiting < FIRST_CHUNK as u64 || (waiting < CHUNK as u64 / 2 && !keeps_up()) {
             return false;
         }
         match rustix::pipe::splice(pipe, None, to, None, room, SpliceFlags::NONBLOCK | SpliceFlags::MOVE) {
