@@ -243,12 +243,7 @@ impl State<'_> {
     }
 
     fn hear_launcher(&mut self) -> Result<(), SandboxError> {
-        let mut heard = wire::receive(&self.run, false);
-        // Closed with a word of ours unread, a "kill" that came too late: the kernel tells of that first, and once, and of
-        // what the launcher has said before only then.
-        if matches!(&heard, Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset) {
-            heard = wire::receive(&self.run, false);
-        }
+        let heard = hear(&self.run);
         let (message, fds) = match heard {
             Ok(Some(heard)) => heard,
             Ok(None) => return Err(SandboxError::LauncherDied),
@@ -283,7 +278,7 @@ impl State<'_> {
     /// Hears one message, if there is one.
     fn hear_cell_now(&mut self) -> bool {
         let Some(cell) = &self.cell else { return false };
-        let (message, fds) = match wire::receive(cell, false) {
+        let (message, fds) = match hear(cell) {
             Ok(Some(heard)) => heard,
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return false,
             _ => {
@@ -509,5 +504,14 @@ impl State<'_> {
             }
             Some(_) => self.kill_cell(),
         }
+    }
+}
+
+/// Without waiting. One that has closed with a word of ours unread, which came too late: the kernel tells of that first, and
+/// once, and of what was said before only then.
+fn hear<T: serde::de::DeserializeOwned>(from: &OwnedFd) -> std::io::Result<Option<(T, Vec<OwnedFd>)>> {
+    match wire::receive(from, false) {
+        Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => wire::receive(from, false),
+        heard => heard,
     }
 }
