@@ -156,7 +156,10 @@ fn as_many_processes_as_are_allowed_and_one_more() {
 
 #[test]
 fn one_process_is_enough_for_a_program() {
-    attack_with("exit", &["0"]).flag("--processes", "1").run().passes();
+    // Often: what looks for one too many must not be taken for it, nor come between a program and its end.
+    for _ in 0..on_a_slow_host(100, 10) {
+        attack_with("exit", &["0"]).flag("--processes", "1").run().passes();
+    }
     let ran = attack_with("fork-crowd", &["2"]).flag("--processes", "1").run();
     ran.violates("ProcessLimitViolation");
     assert_eq!(ran.out(), if has_groups() { "1 EAGAIN\n" } else { "2 all\n" });
