@@ -165,10 +165,10 @@ fn a_child_does_not_outlive_its_parent() {
     assert_eq!(desk.reason(&child), "expired");
 }
 
-const SLOW: &str = r#"
-name = "slow"
-extensions = ["slow"]
-entries = ["main.slow"]
+const OWN: &str = r#"
+name = "own"
+extensions = ["own"]
+entries = ["main.own"]
 package = "bash"
 
 [tools.bash]
@@ -176,23 +176,27 @@ version = ["--version"]
 
 [[way]]
 tools = ["bash"]
-compile.argv = ["{bash}", "-c", "sleep 2; cp $0 /work/main", "{entry}"]
+compile.argv = ["{bash}", "-c", "cp $0 /work/main", "{entry}"]
 run.argv = ["{bash}", "/build/main"]
 "#;
 
+/// A file of the caller's own would say what a command does, and what of the host it sees.
 #[test]
-fn the_time_of_the_compiler_counts() {
+fn languages_of_the_callers_own_are_not_taken() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path("languages")).expect("ours");
-    desk.write("languages/slow.toml", SLOW);
-    desk.write("work/main.slow", "while :; do date +%s; sleep 0.1; done");
-    let lease = desk.issue(&["--for", "4s"], &["hotcell run", "slow", "**"]);
+    desk.write("languages/own.toml", OWN);
+    desk.write("work/main.own", "echo it ran");
+    let lease = desk.issue(&[], &["hotcell run", "own", "**"]);
     let languages = desk.path("languages");
-    let words = ["run", "--lease", text(&lease), "--languages", text(&languages), "--no-cache", "main.slow"];
-    let ran = desk.go(&words);
-    let last: i64 = ran.stdout.lines().last().and_then(|line| line.parse().ok()).expect("it has run");
-    let expires = hotcell_engine::parse_time(read(&lease)["expires_at"].as_str().expect("a text")).expect("a moment");
-    assert!(last * 1000 <= expires, "it ran {} ms behind the expiry", last * 1000 - expires);
+    let words = ["run", "--lease", text(&lease), "--languages", text(&languages), "--no-cache", "main.own"];
+    desk.is_denied(&desk.go(&words), "command_not_allowed", &["of your own"]);
+    // Without a lease the caller is the operator.
+    assert_eq!(desk.go(&["run", "--languages", text(&languages), "--no-cache", "main.own"]).stdout, "it ran\n");
+    // And what is built in is taken.
+    desk.write("work/main.sh", "echo it ran too");
+    let lease = desk.issue(&[], &["hotcell run", "bash", "main.sh"]);
+    assert_eq!(desk.go(&["run", "--lease", text(&lease), "main.sh"]).stdout, "it ran too\n");
 }
 
 #[test]
