@@ -137,7 +137,10 @@ fn one_tenant_only() {
         assert_eq!(other.end().code, 0);
     }
     // Off for everybody is not off for one.
-    assert_eq!(place.go(&["killswitch", "off"]).stdout, "the kill switch was off already\n");
+    assert_eq!(
+        place.go(&["killswitch", "off"]).stdout,
+        "the kill switch was off already\nit is on for the tenant a: give --tenant a\n"
+    );
     place.go(&["exec", "--tenant", "a", "--", "echo", "it ran"]).refused(&["kill switch"]);
     assert_eq!(place.go(&["killswitch", "off", "--tenant", "a"]).stdout, "the kill switch is off\n");
     place.pass(&["--tenant", "a"]);
