@@ -14,7 +14,7 @@ use crate::sys::process;
 
 pub(super) struct Aside {
     host: Sender<Host>,
-    thread: JoinHandle<Result<OwnedFd, Failure>>,
+    thread: JoinHandle<Result<(OwnedFd, process::Pid), Failure>>,
 }
 
 impl Aside {
@@ -29,7 +29,7 @@ impl Aside {
             process::unshare(libc::CLONE_FS).step("step aside", "")?;
             let host = detach.recv().map_err(|_| io::Error::from_raw_os_error(libc::ESRCH));
             host.step("detach the host", "")?.detach()?;
-            Ok(network)
+            Ok((network, process::thread_id()))
         })?;
         Ok(Aside { host, thread })
     }
@@ -43,7 +43,9 @@ impl Aside {
     pub(super) fn finish(self) -> Result<(), Failure> {
         drop(self.host);
         let ended = self.thread.join();
-        let network = ended.unwrap_or_else(|_| Err(io::Error::from_raw_os_error(libc::EIO)).step("step aside", ""))?;
+        let failed = |_| Err(io::Error::from_raw_os_error(libc::EIO)).step("step aside", "");
+        let (network, thread) = ended.unwrap_or_else(failed)?;
+        process::wait_for_thread(thread);
         process::enter_network(network.as_fd()).step("new network namespace", "")
     }
 }

@@ -414,6 +414,20 @@ pub(crate) fn is_dead(child: Pid) -> bool {
     }
 }
 
+pub(crate) fn thread_id() -> Pid {
+    // SAFETY: takes no pointers.
+    unsafe { libc::gettid() }
+}
+
+/// Waits until a thread that was joined is no longer counted by the pids cgroup: it is joined when it has let go of its
+/// memory, which is earlier, and a fork that the group has no room for meanwhile would be on record as one too many.
+pub(crate) fn wait_for_thread(thread: Pid) {
+    // SAFETY: takes no pointers; signal 0 is never sent.
+    while unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0 {
+        std::thread::yield_now();
+    }
+}
+
 /// Waits for one child of this process and forgets it.
 pub(crate) fn wait_for(pid: Pid) {
     // SAFETY: a null status is allowed. ECHILD means that it is gone already.
