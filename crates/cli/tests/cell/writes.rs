@@ -399,6 +399,7 @@ fn a_flood_of_attempts_is_counted_and_bounded() {
          \x20   except OSError: pass\n\
          print('through')",
     )
+    .flag("--timeout", "10m")
     .run();
     ran.violates(CLASS);
     assert_eq!(ran.out(), "through\n");
