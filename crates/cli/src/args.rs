@@ -1,5 +1,6 @@
 //! The command line as the user writes it.
 
+mod backend;
 pub(crate) mod grants;
 
 use std::ffi::OsString;
@@ -460,7 +461,9 @@ pub(crate) struct CellArgs {
     /// What a refused attempt does: kill, fail or note [default: fail]
     #[arg(long, value_enum, value_name = "ACT", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) on_violation: Option<OnViolation>,
-    /// A layer without which not to run: cgroup, landlock
+    #[command(flatten)]
+    pub(crate) backend: backend::BackendArgs,
+    /// A layer without which not to run: cgroup, landlock, patched-runtime
     #[arg(long, value_name = "LAYER", help_heading = "Cell")]
     pub(crate) require: Vec<String>,
     /// text passes output through, json prints the result alone

@@ -23,6 +23,8 @@ use clap::Parser;
 use hotcell_engine::Launcher;
 
 fn main() -> ExitCode {
+    // In a container that a runtime made for a cell, this is its init.
+    hotcell_engine::become_init_if_asked();
     // Before anything else: the launcher builds a cell while the command line is being read.
     let words = args::words();
     let makes_cells = words

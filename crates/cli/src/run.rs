@@ -365,6 +365,7 @@ pub(crate) fn request(
             Net::Full => NetworkPolicy::Full,
         }),
         allowed_hosts: args.allow_host.clone(),
+        backend: args.backend.asked(),
         on_violation: args.on_violation.map(|act| match act {
             args::OnViolation::Kill => OnViolation::Kill,
             args::OnViolation::Fail => OnViolation::Fail,

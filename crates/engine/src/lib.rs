@@ -1,5 +1,6 @@
 //! One run from beginning to end: plan what is to run, compile and run it in cells, judge what happened.
 
+mod backend;
 mod build;
 mod cache;
 mod capsule;
@@ -24,11 +25,12 @@ mod state;
 mod survey;
 mod verify;
 
+pub use backend::{AskedBackend, Backend, BackendError, Container, FoundRuntime, survey_runtimes};
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
-pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_open_files};
+pub use hotcell_sandbox::{Launcher, SandboxError, Signals, become_init_if_asked, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use lease::{
     Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, Role, SecretKey, Staging, Trusted, is_part,

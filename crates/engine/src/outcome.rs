@@ -108,7 +108,7 @@ pub(crate) fn outcome(
         enforced,
         degraded: layers(&report.degraded),
         runtime_config: RuntimeConfig {
-            backend: "native".into(),
+            backend: backend(spec),
             argv: spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
             language: language.map(|toolchain| toolchain.language.clone()),
             toolchain: language.map(|toolchain| toolchain.program.clone()),
@@ -121,6 +121,12 @@ pub(crate) fn outcome(
         timings: timings(report),
         events: vec![],
     }
+}
+
+/// `native`, or `oci` and by whom.
+fn backend(spec: &sandbox::Spec) -> String {
+    let runtime = spec.runtime.as_ref().and_then(|runtime| runtime.path.file_name());
+    runtime.map_or("native".into(), |name| format!("oci/{}", name.to_string_lossy()))
 }
 
 fn stream(output: &sandbox::Output) -> StreamInfo {

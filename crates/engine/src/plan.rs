@@ -195,10 +195,14 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
             OnViolation::Note => sandbox::OnViolation::Note,
         },
         require: required(&request.require)?,
+        runtime: request.container.as_ref().map(|container| container.runtime.clone()),
+        root: request.container.as_ref().and_then(|container| container.image.clone()),
     };
     let proxy = if network == Network::Brokered { proxy_variables(&request.allowed_hosts) } else { vec![] };
     spec.env = environment(&[&proxy[..], &request.env].concat())?;
-    system(&mut spec);
+    if spec.root.is_none() {
+        system(&mut spec);
+    }
     Ok(spec)
 }
 
@@ -397,10 +401,13 @@ fn required(names: &[String]) -> Result<Vec<Layer>, PlanError> {
     names
         .iter()
         .map(|name| match name.as_str() {
-            "cgroup" => Ok(Layer::Cgroup),
-            "landlock" => Ok(Layer::Landlock),
+            "cgroup" => Ok(Some(Layer::Cgroup)),
+            "landlock" => Ok(Some(Layer::Landlock)),
+            // Seen to when the runtime was chosen.
+            crate::backend::PATCHED => Ok(None),
             other => Err(PlanError::UnknownLayer(other.to_owned())),
         })
+        .filter_map(Result::transpose)
         .collect()
 }
 

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotcell_contract::{
-    AllowedHost, FailureClass, IsolationLevel, Limits, Mode, NetworkPolicy, OnViolation, Policy, Problem, PythonLayer,
-    is_id, show_duration, show_size,
+    AllowedHost, FailureClass, Limits, NetworkPolicy, OnViolation, Policy, Problem, PythonLayer, is_id, show_duration,
+    show_size,
 };
 
+use crate::backend::{AskedBackend, BackendError, choose};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
 
 const BUILT_IN: [&str; 8] = [
@@ -45,6 +46,8 @@ pub enum PolicyError {
     NoHosts,
     #[error("--allow-host is for a network that is restricted: give --network restricted, or leave it out")]
     HostsOfNothing,
+    #[error(transparent)]
+    Backend(#[from] BackendError),
     #[error("the policy {policy} refuses this: {why}")]
     Refused { policy: String, class: FailureClass, why: String },
 }
@@ -182,6 +185,7 @@ pub struct AskedLimits {
     /// For `restricted`: all of the policy's, when none are given.
     pub allowed_hosts: Vec<AllowedHost>,
     pub on_violation: Option<OnViolation>,
+    pub backend: AskedBackend,
 }
 
 fn millis(seconds: f64) -> u64 {
@@ -214,6 +218,7 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
         compile.memory_bytes = policy.compile.max_memory_mb << 20;
         admit(policy, request)?;
     }
+    request.container = choose(policy, &asked.backend, &request.require)?;
     let refuse = |what: &str, given: String, most: String| match policy {
         Some(policy) => Err(PolicyError::Refused {
             policy: policy.policy_id.clone(),
@@ -300,28 +305,6 @@ fn hosts(
 /// What a policy says about a request besides its limits.
 fn admit(policy: &Policy, request: &mut Request) -> Result<(), PolicyError> {
     let refuse = |class, why: String| Err(PolicyError::Refused { policy: policy.policy_id.clone(), class, why });
-    match (policy.isolation_level, policy.mode) {
-        (IsolationLevel::Process, _) => {}
-        (IsolationLevel::None, _) => {
-            return refuse(FailureClass::PolicyViolation, "isolation_level none is not enabled here".into());
-        }
-        (IsolationLevel::Container, _) => {
-            let why = "isolation_level container needs a container backend, which this version does not have";
-            return refuse(FailureClass::PolicyViolation, why.into());
-        }
-        (IsolationLevel::Vm, Mode::Strict) => {
-            let why = "strict mode needs a runtime with a kernel of its own, which is not available here";
-            return refuse(FailureClass::StrictModeUnavailable, why.into());
-        }
-        (IsolationLevel::Vm, _) => {
-            let why = "isolation_level vm needs a runtime with a kernel of its own, which is not available here";
-            return refuse(FailureClass::StrictModeRequired, why.into());
-        }
-    }
-    if let Some(backend) = policy.backend.as_deref().filter(|backend| *backend != "native") {
-        let why = format!("backend {backend} is not in this version: leave it out, or say native");
-        return refuse(FailureClass::PolicyViolation, why);
-    }
     if policy.require_approval && request.input.is_some() {
         let why = "an approval is for code that was seen whole: give a file instead of a directory";
         return refuse(FailureClass::ApprovalRequired, why.into());

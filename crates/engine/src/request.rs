@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use hotcell_contract::{AllowedHost, Limits, Mode, NetworkPolicy, OnViolation, Policy};
 use hotcell_languages::Language;
 
+use crate::backend::Container;
 use crate::lease::Granted;
 
 /// One program to run.
@@ -36,6 +37,8 @@ pub struct Request {
     pub policy: Option<Policy>,
     /// What a lease gives to the program.
     pub granted: Granted,
+    /// Who makes the cell, when it is not this program.
+    pub container: Option<Container>,
 }
 
 impl Request {
@@ -58,6 +61,7 @@ impl Request {
             require: vec![],
             policy: None,
             granted: Granted::default(),
+            container: None,
         }
     }
 }

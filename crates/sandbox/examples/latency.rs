@@ -31,6 +31,8 @@ fn spec() -> Spec {
         network: Network::None,
         on_violation: OnViolation::Fail,
         require: vec![],
+        runtime: None,
+        root: None,
     }
 }
 

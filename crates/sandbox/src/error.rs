@@ -6,6 +6,8 @@ use crate::wire::Failure;
 
 /// The step of a layer that is required and missing.
 pub(crate) const REQUIRED: &str = "require";
+/// The step of a runtime that ended before there was a program.
+pub(crate) const RUNTIME: &str = "runtime";
 
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
@@ -24,6 +26,8 @@ pub enum SandboxError {
     SetUp { step: String, what: String, error: io::Error },
     #[error("`{layer}` is required and this host does not give it: `hotcell doctor` says what would")]
     Missing { layer: String },
+    #[error("the runtime could not make the container: {said}")]
+    Runtime { said: String },
     #[error("the cell died while it was set up{}", if *.oom_kills > 0 { ", of the memory limit: give it more" } else { "" })]
     DiedInSetUp { oom_kills: u64 },
     #[error("called off by signal {signal} before the program started")]
@@ -34,6 +38,9 @@ impl From<Failure> for SandboxError {
     fn from(failure: Failure) -> Self {
         if failure.step == REQUIRED {
             return SandboxError::Missing { layer: failure.what };
+        }
+        if failure.step == RUNTIME {
+            return SandboxError::Runtime { said: failure.what };
         }
         let error = io::Error::from_raw_os_error(failure.errno);
         SandboxError::SetUp { step: failure.step, what: failure.what, error }

@@ -3,6 +3,7 @@
 use crate::cgroup::Base;
 use crate::launcher::host_id_base;
 use crate::report::Applied;
+use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::files;
 
 /// Who the program is, seen from the host.
@@ -64,6 +65,42 @@ fn map(file: &str) -> Vec<(u32, u32)> {
 /// The version of Landlock that the kernel has on, if any.
 pub(crate) fn landlock_abi() -> Option<u32> {
     crate::sys::seccomp::landlock_abi()
+}
+
+/// The same where a runtime makes the cell.
+pub(crate) fn layers_of(
+    runtime: &Runtime,
+    base: &Base,
+    landlock: Option<u32>,
+    ids: &Ids,
+) -> (Vec<Applied>, Vec<Applied>) {
+    let name = runtime.path.display();
+    let (mut on, mut off) = layers(base, landlock, ids);
+    let mut put = |layer: &str, mechanism: String| {
+        on.retain(|known| known.layer != layer);
+        on.push(Applied::new(layer, mechanism));
+    };
+    put("filesystem", "a read-only root in a mount namespace of its own; one writable tmpfs".into());
+    if runtime.kind == RuntimeKind::Runsc {
+        put("namespaces", format!("pid, mount, network, ipc, uts, and a kernel of its own by {name}"));
+        put("syscalls", "served by a kernel of its own".into());
+        put("limits", "rlimits FSIZE, NOFILE, NPROC inside".into());
+        on.retain(|known| !matches!(known.layer.as_str(), "landlock" | "processes" | "identity"));
+        off.retain(|known| known.layer != "landlock");
+        let unseen =
+            "what is refused inside a kernel of its own is not told to anybody: network, writes and system calls";
+        off.push(Applied::new("witness", format!("{unseen} are contained and not on record")));
+        off.push(Applied::new(
+            "processes",
+            "counted by the runtime's own kernel; the cgroup bounds what it takes for them",
+        ));
+    } else {
+        put(
+            "namespaces",
+            format!("pid, mount, network, ipc, uts, cgroup{} by {name}", if ids.is_root() { ", user" } else { "" }),
+        );
+    }
+    (on, off)
 }
 
 /// What is enforced in every cell on this host, and what is weaker than it should be.

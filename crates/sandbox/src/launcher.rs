@@ -13,13 +13,17 @@ use crate::cell::{self, Birth, GID, UID};
 use crate::cgroup::{Base, Group, Seed};
 use crate::error::REQUIRED;
 use crate::host;
+use crate::oci;
 use crate::report::Applied;
-use crate::spec::{Layer, Limits, Network, Tree};
+use crate::spec::{Layer, Network, Tree};
 use crate::sys::process::{self, Pid, Side};
 use crate::sys::socket;
 use crate::wire::{self, Failure, FromLauncher, Order, Plan, REQUEST_FDS};
 
 const SOCKET: i32 = 3;
+
+const CELL_NAMESPACES: i32 =
+    libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 /// Above anything a user database gives out, so that no file of the host is owned by it.
 const HOST_ID_BASE: u32 = 0x7000_0000;
@@ -118,6 +122,8 @@ struct Launcher {
 struct Shape {
     own_network: bool,
     cpu_group: bool,
+    /// Made by a runtime, whom a porter calls.
+    porter: bool,
 }
 
 struct Spare {
@@ -126,13 +132,17 @@ struct Spare {
 }
 
 impl Shape {
-    fn of(limits: &Limits, network: Network) -> Shape {
-        Shape { own_network: network != Network::Full, cpu_group: needs_cpu_group(limits.milli_cpus) }
+    fn of(plan: &Plan) -> Shape {
+        Shape {
+            own_network: plan.network != Network::Full,
+            cpu_group: needs_cpu_group(plan.limits.milli_cpus),
+            porter: plan.runtime.is_some(),
+        }
     }
 
     /// What most runs want.
     fn usual() -> Shape {
-        Shape { own_network: true, cpu_group: needs_cpu_group(2000) }
+        Shape { own_network: true, cpu_group: needs_cpu_group(2000), porter: false }
     }
 }
 
@@ -146,6 +156,8 @@ struct Cell {
     joins: Vec<OwnedFd>,
     /// `None` once the supervisor has let go of the run.
     run: Option<OwnedFd>,
+    /// This is not the cell's init but who calls the runtime.
+    porter: bool,
 }
 
 impl Launcher {
@@ -219,16 +231,24 @@ impl Launcher {
                 return Err(failed("make a socket", "")(e));
             }
         };
-        let flags =
-            libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
-        match process::clone(flags, seed.clone_into()) {
-            Ok(Side::Child) => cell::live(&Birth {
-                leash: theirs.as_fd(),
-                launcher: self.own.as_fd(),
-                own_network: shape.own_network,
-                root: self.ids.is_root(),
-                count_clones: !self.base.has_limits(),
-            }),
+        let root = self.ids.is_root();
+        // A porter is none of those whom the limits are for.
+        let (flags, group) = match shape.porter {
+            true if root => (libc::CLONE_NEWNS, None),
+            true => (libc::CLONE_NEWUSER | libc::CLONE_NEWNS, None),
+            false => (CELL_NAMESPACES, seed.clone_into()),
+        };
+        match process::clone(flags, group) {
+            Ok(Side::Child) => {
+                let birth = Birth {
+                    leash: theirs.as_fd(),
+                    launcher: self.own.as_fd(),
+                    own_network: shape.own_network,
+                    root,
+                    count_clones: !self.base.has_limits(),
+                };
+                if shape.porter { oci::live(&birth) } else { cell::live(&birth) }
+            }
             Ok(Side::Parent((pid, pidfd))) => self.give_birth(pid, pidfd, leash, seed, shape),
             Err(e) => {
                 seed.remove();
@@ -239,8 +259,12 @@ impl Launcher {
 
     /// The child exists: its ids, without which it can't go on, then its groups, which it joins later.
     fn give_birth(&self, pid: Pid, pidfd: OwnedFd, leash: OwnedFd, seed: Seed, shape: Shape) -> Result<Cell, Failure> {
-        let mapped = self.write_id_maps(pid).and_then(|()| socket::send(leash.as_fd(), b"m", &[]));
-        let mut cell = Cell { pid, pidfd, leash, group: Group::None, joins: vec![], run: None };
+        let mapped = match shape.porter && self.ids.is_root() {
+            true => Ok(()),
+            false => self.write_id_maps(pid, shape).and_then(|()| socket::send(leash.as_fd(), b"m", &[])),
+        };
+        let porter = shape.porter;
+        let mut cell = Cell { pid, pidfd, leash, group: Group::None, joins: vec![], run: None, porter };
         if let Err(e) = mapped {
             abandon(cell);
             seed.remove();
@@ -249,6 +273,15 @@ impl Launcher {
         match self.base.complete(seed, shape.cpu_group) {
             Ok((group, joins)) => {
                 (cell.group, cell.joins) = (group, joins);
+                if porter {
+                    match cell.group.entrance() {
+                        Ok(entrance) => cell.joins.extend(entrance),
+                        Err(e) => {
+                            abandon(cell);
+                            return Err(failed("open the cgroup", "")(e));
+                        }
+                    }
+                }
                 Ok(cell)
             }
             Err((e, seed)) => {
@@ -314,7 +347,7 @@ impl Launcher {
         let start = wire::now_ns();
         let (plan, _) = Plan::read(run_fds[1]).map_err(failed("read the plan", ""))?;
         self.check_required(&plan)?;
-        let shape = Shape::of(&plan.limits, plan.network);
+        let shape = Shape::of(&plan);
         let cell = match self.spares.iter().position(|spare| spare.shape == shape) {
             Some(at) => self.spares.remove(at).cell,
             None => self.make_cell(shape)?,
@@ -325,13 +358,17 @@ impl Launcher {
             return Err(failed("write the cgroup's limits", "")(e));
         }
         let grouped = wire::now_ns();
+        let (enforced, degraded) = match &plan.runtime {
+            None => (self.enforced.clone(), self.degraded.clone()),
+            Some(runtime) => host::layers_of(runtime, &self.base, self.landlock, &self.ids),
+        };
         let launched = self.order(&cell, &plan, run_fds).and_then(|()| {
             let meters = cell.group.meters();
             let message = FromLauncher::Launched {
                 pid: cell.pid,
                 meters: meters.iter().map(|(meter, _)| *meter).collect(),
-                enforced: self.enforced.clone(),
-                degraded: self.degraded.clone(),
+                enforced,
+                degraded,
                 cgroup_ns: grouped - cloned,
                 clone_ns: cloned - start,
             };
@@ -360,14 +397,16 @@ impl Launcher {
         Ok(())
     }
 
-    fn write_id_maps(&self, pid: Pid) -> io::Result<()> {
+    /// A porter is root of its namespace; who is in a cell is not.
+    fn write_id_maps(&self, pid: Pid, shape: Shape) -> io::Result<()> {
         let (uid, gid) = self.ids.outside(pid);
+        let inside = if shape.porter { (0, 0) } else { (UID, GID) };
         let proc = |name: &str| format!("/proc/{pid}/{name}");
         if !self.ids.is_root() {
             std::fs::write(proc("setgroups"), "deny")?;
         }
-        std::fs::write(proc("uid_map"), format!("{UID} {uid} 1"))?;
-        std::fs::write(proc("gid_map"), format!("{GID} {gid} 1"))
+        std::fs::write(proc("uid_map"), format!("{} {uid} 1", inside.0))?;
+        std::fs::write(proc("gid_map"), format!("{} {gid} 1", inside.1))
     }
 
     fn order(&self, cell: &Cell, plan: &Plan, run_fds: [BorrowedFd<'_>; 5]) -> Result<(), Failure> {
@@ -384,8 +423,14 @@ impl Launcher {
                 trees.push(open_tree(tree)?);
             }
         }
-        let order =
-            Order { joins: cell.joins.len(), trees_opened: self.ids.is_root(), landlock: self.landlock.is_some() };
+        let order = Order {
+            joins: cell.joins.len(),
+            trees_opened: self.ids.is_root(),
+            landlock: self.landlock.is_some(),
+            owner: self.ids.outside(cell.pid),
+            root: self.ids.is_root(),
+            count_clones: !self.base.has_limits(),
+        };
         let fds: Vec<_> = run_fds.into_iter().chain(cell.joins.iter().chain(&trees).map(AsFd::as_fd)).collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }
@@ -431,6 +476,11 @@ impl Launcher {
 
 fn kill(cell: &Cell) {
     cell.group.kill();
+    if cell.porter {
+        // It clears up, and ends when nothing of the container is left. EPIPE: it has.
+        let _ = socket::send(cell.leash.as_fd(), b"k", &[]);
+        return;
+    }
     // ESRCH: it is dead and waits to be buried.
     let _ = process::pidfd_signal(cell.pidfd.as_fd(), libc::SIGKILL);
 }

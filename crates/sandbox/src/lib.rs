@@ -35,6 +35,7 @@ mod error;
 mod filter;
 mod host;
 mod launcher;
+mod oci;
 mod probe;
 mod recorder;
 mod report;
@@ -63,6 +64,12 @@ pub fn raise_open_files() {
     sys::process::raise_open_files();
 }
 
+/// Does not return in a container that a runtime made for a cell: there, this program is its init. [`Launcher::start`] asks
+/// too; for programs that do not always start one.
+pub fn become_init_if_asked() {
+    oci::inside::live_if_asked();
+}
+
 /// Makes cells. One for each process that wants any, started before its first thread.
 pub struct Launcher {
     process: launcher::Process,
@@ -76,6 +83,7 @@ impl Launcher {
         if threads > 1 {
             return Err(SandboxError::Threads { threads });
         }
+        become_init_if_asked();
         Ok(Launcher { process: launcher::Process::start(ahead).map_err(SandboxError::Start)? })
     }
 

@@ -32,6 +32,26 @@ pub struct Spec {
     pub on_violation: OnViolation,
     /// Layers without which not to run at all, besides those that are never left out.
     pub require: Vec<Layer>,
+    /// Who makes the cell; this crate itself, when nobody is named.
+    pub runtime: Option<Runtime>,
+    /// A directory that is the cell's root, instead of one that is empty but for the rest of this. For runtimes only.
+    pub root: Option<PathBuf>,
+}
+
+/// An OCI runtime: a program that makes a container from a bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runtime {
+    pub path: PathBuf,
+    pub kind: RuntimeKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RuntimeKind {
+    Runc,
+    Crun,
+    Youki,
+    /// gVisor: a kernel of its own between the program and the host's.
+    Runsc,
 }
 
 /// A host path, recursively and read-only, at a place in the cell.

@@ -3,7 +3,8 @@
 //! supervisor -> launcher   one message a run: [`REQUEST_FDS`] fds; the plan itself is in a memory file
 //! launcher  -> supervisor  [`FromLauncher`], on a socket of the run's own
 //! supervisor -> launcher   on that socket: any byte is "kill"; its end is "kill" too
-//! launcher  -> cell        [`Order`], with the run's fds, to a cell that is built and waits
+//! launcher  -> cell        [`Order`], with the run's fds, to a cell that is built and waits, or to a porter
+//! porter    -> init        [`Entry`], with them, where a runtime has started it
 //! cell      -> supervisor  [`FromCell`]: fds of the cell, the start, the end
 //! supervisor -> cell       any byte is "SIGTERM to everyone"
 
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Counters, Meter};
 use crate::report::Applied;
-use crate::spec::{Layer, Limits, Network, OnViolation, Spec, Tree};
+use crate::spec::{Layer, Limits, Network, OnViolation, Runtime, Spec, Tree};
 use crate::sys::socket;
 
 /// run socket, cell socket, plan, stdin, stdout, stderr.
@@ -42,6 +43,8 @@ pub(crate) struct Plan {
     pub(crate) network: Network,
     pub(crate) on_violation: OnViolation,
     pub(crate) require: Vec<Layer>,
+    pub(crate) runtime: Option<Runtime>,
+    pub(crate) root: Option<PathBuf>,
 }
 
 /// A file whose contents are `len` bytes behind the plan.
@@ -74,6 +77,8 @@ impl Plan {
             network: spec.network,
             on_violation: spec.on_violation,
             require: spec.require.clone(),
+            runtime: spec.runtime.clone(),
+            root: spec.root.clone(),
         };
         let bytes = encode(&plan)?;
         let fd = rustix::fs::memfd_create(c"hotcell-plan", MemfdFlags::CLOEXEC)?;
@@ -118,6 +123,22 @@ pub(crate) struct Order {
     /// Without it the cell opens the trees itself, with the caller's own rights.
     pub(crate) trees_opened: bool,
     pub(crate) landlock: bool,
+    /// Who the program is, seen from the launcher.
+    pub(crate) owner: (u32, u32),
+    /// The launcher is root.
+    pub(crate) root: bool,
+    /// No cgroup counts processes here.
+    pub(crate) count_clones: bool,
+}
+
+/// From the porter to the init that a runtime started: the fds are cell socket, plan, stdin, stdout, stderr, scratch, then
+/// the groups to join.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Entry {
+    pub(crate) landlock: bool,
+    pub(crate) count_clones: bool,
+    /// What it took to get here.
+    pub(crate) mounts_ns: u64,
 }
 
 #[derive(Serialize, Deserialize)]

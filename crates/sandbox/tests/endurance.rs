@@ -70,6 +70,8 @@ fn spec(command: &str) -> Spec {
         network: Network::None,
         on_violation: OnViolation::Fail,
         require: vec![],
+        runtime: None,
+        root: None,
     };
     for path in ["/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"] {
         match std::fs::read_link(path) {

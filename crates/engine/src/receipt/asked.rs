@@ -18,7 +18,7 @@ use hotcell_languages::Language;
 /// The hash of a request, and of the checks where it is a verification. The input directory is read now.
 pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json::Result<String> {
     // Canonical JSON has no integers beyond 2^53: limits are far below, and all else is text.
-    let description = json!({
+    let mut description = json!({
         "mode": request.mode,
         "program": program(&request.program),
         "input": request.input.as_ref().map(|dir| match tree_hash(dir) {
@@ -47,6 +47,10 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json
             "l2": asked.l2,
         })),
     });
+    if let Some(container) = &request.container {
+        let image = container.image.as_ref().map(word);
+        description["container"] = json!({ "runtime": word(&container.runtime.path), "image": image });
+    }
     canonical_hash(&description)
 }
 

@@ -12,7 +12,7 @@ use crate::spec::Limits;
 use crate::sys::process;
 use crate::wire::{self, COUNT, Failure, FromCell, Plan, Rusage};
 
-pub(super) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
+pub(crate) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
     // The program's streams are the program's alone: their ends must be seen when it closes them.
     let Run { supervisor, launcher, stdio, view, egress, count_clones, .. } = run;

@@ -9,10 +9,10 @@
 
 mod aside;
 mod crowd;
-mod init;
+pub(crate) mod init;
 mod landlock;
 mod payload;
-mod root;
+pub(crate) mod root;
 
 pub(crate) use root::open_tree;
 
@@ -66,7 +66,7 @@ pub(crate) fn live(birth: &Birth<'_>) -> ! {
 }
 
 /// A second handle for the message of a failure before there was an order.
-fn adopt_leash() -> io::Result<OwnedFd> {
+pub(crate) fn adopt_leash() -> io::Result<OwnedFd> {
     process::adopt(LEASH)
 }
 
@@ -116,20 +116,21 @@ struct Entered {
 
 /// What the program's start needs.
 pub(crate) struct Run {
-    supervisor: OwnedFd,
-    stdio: [OwnedFd; 3],
-    launcher: OwnedFd,
-    filter: Filter,
+    pub(crate) supervisor: OwnedFd,
+    pub(crate) stdio: [OwnedFd; 3],
+    /// Readable when there is no launcher any more.
+    pub(crate) launcher: OwnedFd,
+    pub(crate) filter: Filter,
     /// Scratch, root and proc of the cell, for the supervisor.
-    view: [OwnedFd; 3],
+    pub(crate) view: [OwnedFd; 3],
     /// Where the program calls its broker, for the supervisor.
-    egress: Option<OwnedFd>,
-    mounts_ns: u64,
-    count_clones: bool,
+    pub(crate) egress: Option<OwnedFd>,
+    pub(crate) mounts_ns: u64,
+    pub(crate) count_clones: bool,
 }
 
 /// Keeps the two fds of ours and forgets everything else the launcher had open: other cells' sockets included.
-fn take_over(birth: &Birth<'_>) -> Result<(OwnedFd, OwnedFd), Failure> {
+pub(crate) fn take_over(birth: &Birth<'_>) -> Result<(OwnedFd, OwnedFd), Failure> {
     let take = || -> io::Result<_> {
         // Away from the two numbers first, so that neither overwrites the other.
         let leash = process::duplicate_above(birth.leash, 16)?;
@@ -193,12 +194,14 @@ fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) 
     let Built { mut host, mut aside, filter } = built;
     let (groups, trees) = fds.split_at(order.joins.min(fds.len()));
     join(groups)?;
+    // After that, so that the cell sees its own group as the root.
+    process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
     let (plan, contents) = Plan::read(plan_fd).step("read the plan", "")?;
     root::links(&plan.links)?;
     if order.trees_opened {
         root::attach_trees(&plan.trees, trees)?;
     } else {
-        root::open_trees(&host, &plan.trees)?;
+        root::attach_trees(&plan.trees, &root::open_trees(&host, &plan.trees)?)?;
         let_go(&mut host, &mut aside)?;
     }
     let scratch = root::scratch(&plan.limits, &plan.writable)?;
@@ -209,14 +212,24 @@ fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) 
     if plan.network.has_loopback() {
         socket::loopback_up().step("bring up loopback", "")?;
     }
-    let egress = (plan.network == Network::Brokered).then(listen).transpose().step("listen for the broker", "")?;
+    let egress = listen_if_brokered(&plan)?;
     let (root_dir, proc_dir) = root::seal()?;
+    give_up(&plan, order.landlock)?;
+    Ok(Entered { plan, filter, view: [scratch, root_dir, proc_dir], egress })
+}
+
+/// What an init gives up before there is a program, whoever made its namespaces.
+pub(crate) fn give_up(plan: &Plan, landlock: bool) -> Result<(), Failure> {
     process::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
-    if order.landlock {
-        landlock::restrict(&plan).step("restrict with Landlock", "")?;
+    if landlock {
+        landlock::restrict(plan).step("restrict with Landlock", "")?;
     }
-    Ok(Entered { plan, filter, view: [scratch, root_dir, proc_dir], egress })
+    Ok(())
+}
+
+pub(crate) fn listen_if_brokered(plan: &Plan) -> Result<Option<OwnedFd>, Failure> {
+    (plan.network == Network::Brokered).then(listen).transpose().step("listen for the broker", "")
 }
 
 /// Before there is a program that could be here first. A port that somebody listens at is nobody else's, whatever
@@ -226,7 +239,7 @@ fn listen() -> io::Result<OwnedFd> {
 }
 
 /// A word from the launcher: the ids mean something now.
-fn wait_for_map(leash: &OwnedFd) -> Result<(), Failure> {
+pub(crate) fn wait_for_map(leash: &OwnedFd) -> Result<(), Failure> {
     let mut word = [0u8; 16];
     match socket::receive(leash.as_fd(), &mut word, true).step("wait for the id maps", "")? {
         Some(_) => Ok(()),
@@ -234,21 +247,19 @@ fn wait_for_map(leash: &OwnedFd) -> Result<(), Failure> {
     }
 }
 
-fn join(groups: &[OwnedFd]) -> Result<(), Failure> {
+pub(crate) fn join(groups: &[OwnedFd]) -> Result<(), Failure> {
     // Writing 0 into `tasks` moves the writer itself, without the global lock that moving another process takes (10 ms
     // on an idle host).
-    groups.iter().try_for_each(|tasks| rustix::io::write(tasks, b"0").map(drop)).step("join the cgroup", "")?;
-    // After that, so that the cell sees its own group as the root.
-    process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")
+    groups.iter().try_for_each(|tasks| rustix::io::write(tasks, b"0").map(drop)).step("join the cgroup", "")
 }
 
-fn is_dead(launcher: &OwnedFd) -> bool {
+pub(crate) fn is_dead(launcher: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(launcher, PollFlags::IN)];
     matches!(rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(n) if n > 0)
 }
 
 /// Names the step that failed.
-trait Step<T> {
+pub(crate) trait Step<T> {
     fn step(self, step: &str, what: impl AsRef<OsStr>) -> Result<T, Failure>;
 }
 
@@ -269,6 +280,6 @@ impl<T> Step<T> for rustix::io::Result<T> {
 }
 
 /// A path as the kernel wants it; a NUL inside is refused as the kernel would refuse it.
-fn c_path(path: impl AsRef<OsStr>) -> io::Result<CString> {
+pub(crate) fn c_path(path: impl AsRef<OsStr>) -> io::Result<CString> {
     CString::new(path.as_ref().as_bytes()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))
 }

@@ -27,6 +27,18 @@ impl Host {
         Host { dir: self.dir.take() }
     }
 
+    /// As this process sees it now.
+    pub(crate) fn here() -> Result<Host, Failure> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Host { dir: Some(rustix::fs::open("/", flags, Mode::empty()).step("open", "/")?) })
+    }
+
+    /// Back to it, out of a root that was entered.
+    pub(crate) fn enter(self) -> Result<(), Failure> {
+        rustix::process::fchdir(self.dir().step("leave the root", "")?).step("leave the root", "")?;
+        rustix::process::chroot(".").step("leave the root", "")
+    }
+
     /// The host disappears, once.
     pub(super) fn detach(&mut self) -> Result<(), Failure> {
         let Some(dir) = self.dir.take() else { return Ok(()) };
@@ -91,18 +103,11 @@ fn inside(path: &Path) -> Result<PathBuf, Failure> {
 /// A root of our own, with the host's still reachable by the fd that is returned.
 pub(super) fn build() -> Result<Host, Failure> {
     mount::make_private().step("make mounts private", "/")?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let host = Host { dir: Some(rustix::fs::open("/", flags, Mode::empty()).step("open", "/")?) };
+    let host = Host::here()?;
     // Any directory that surely exists can carry the new root for the moment until it is the root.
     mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
     rustix::process::chdir("/proc").step("enter the root", "")?;
-    for name in ["proc", "dev", "dev/shm", "etc", "src", "work", "tmp"] {
-        dir(name)?;
-    }
-    for (path, text) in ETC {
-        rustix::io::write(file(path, 0o644)?, text.as_bytes()).step("write", path)?;
-    }
-    devices(&host)?;
+    skeleton(&host)?;
     mount::mount_new(c"proc", c"proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, c"").step("mount", "proc")?;
     for name in MASKED {
         let target = c_path(format!("proc/{name}")).step("mask", name)?;
@@ -114,6 +119,20 @@ pub(super) fn build() -> Result<Host, Failure> {
     }
     mount::pivot_here().step("pivot to the root", "")?;
     Ok(host)
+}
+
+/// What every root has, made in the working directory.
+pub(crate) fn skeleton(host: &Host) -> Result<(), Failure> {
+    for name in ["proc", "dev", "dev/shm", "etc", "src", "work", "tmp"] {
+        dir(name)?;
+    }
+    for (path, text) in ETC {
+        // An image has its own.
+        if rustix::fs::statat(CWD, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            rustix::io::write(file(path, 0o644)?, text.as_bytes()).step("write", path)?;
+        }
+    }
+    devices(host)
 }
 
 fn devices(host: &Host) -> Result<(), Failure> {
@@ -139,7 +158,7 @@ fn devices(host: &Host) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn links(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
+pub(crate) fn links(links: &[(PathBuf, PathBuf)]) -> Result<(), Failure> {
     // The working directory is the root of the cell since the pivot.
     for (at, to) in links {
         rustix::fs::symlinkat(to, CWD, inside(at)?).step("make a link", at)?;
@@ -179,7 +198,7 @@ fn attach(tree: BorrowedFd<'_>, at: &Path) -> Result<(), Failure> {
 }
 
 /// Trees that the launcher opened with root's rights.
-pub(super) fn attach_trees(trees: &[Tree], opened: &[OwnedFd]) -> Result<(), Failure> {
+pub(crate) fn attach_trees(trees: &[Tree], opened: &[OwnedFd]) -> Result<(), Failure> {
     if trees.len() != opened.len() {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("attach the trees", "");
     }
@@ -187,18 +206,14 @@ pub(super) fn attach_trees(trees: &[Tree], opened: &[OwnedFd]) -> Result<(), Fai
 }
 
 /// Trees that this process, with the caller's own id, may see.
-pub(super) fn open_trees(host: &Host, trees: &[Tree]) -> Result<(), Failure> {
-    for tree in trees {
-        // From the host's root, not from ours: the fd decides where the relative name starts.
-        let root = host.dir().step("open", &tree.host)?;
-        let fd = open_tree(root, tree).step("open", &tree.host)?;
-        attach(fd.as_fd(), &tree.cell)?;
-    }
-    Ok(())
+pub(crate) fn open_trees(host: &Host, trees: &[Tree]) -> Result<Vec<OwnedFd>, Failure> {
+    // From the host's root, not from ours: the fd decides where the relative name starts.
+    let open = |tree: &Tree| open_tree(host.dir()?, tree);
+    trees.iter().map(|tree| open(tree).step("open", &tree.host)).collect()
 }
 
 /// Sources and the like. Nobody else is here yet, so that nothing can be in the way.
-pub(super) fn write_files(planned: &[PlannedFile], contents: BorrowedFd<'_>, mut offset: u64) -> Result<(), Failure> {
+pub(crate) fn write_files(planned: &[PlannedFile], contents: BorrowedFd<'_>, mut offset: u64) -> Result<(), Failure> {
     for one in planned {
         let fd = file(inside(&one.path)?, one.mode)?;
         files::copy(contents, offset as i64, fd.as_fd(), one.len).step("write", &one.path)?;
@@ -209,7 +224,7 @@ pub(super) fn write_files(planned: &[PlannedFile], contents: BorrowedFd<'_>, mut
 
 /// One tmpfs under one cap, seen at three places and where else the program may write. With a cap of 0 the three stay
 /// directories of the read-only root.
-pub(super) fn scratch(limits: &Limits, writable: &[PathBuf]) -> Result<OwnedFd, Failure> {
+pub(crate) fn scratch(limits: &Limits, writable: &[PathBuf]) -> Result<OwnedFd, Failure> {
     let open = |path: &str| {
         rustix::fs::openat(CWD, path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
             .step("open the scratch", path)
@@ -242,6 +257,24 @@ pub(super) fn scratch(limits: &Limits, writable: &[PathBuf]) -> Result<OwnedFd, 
     // Last, over the whole of it, which then is reachable by the fd alone.
     bind(c"work", c"work")?;
     Ok(whole)
+}
+
+/// All of the scratch becomes `owner`'s. Nobody else is here yet, so that nothing can be in the way.
+pub(crate) fn give(scratch: &OwnedFd, owner: (u32, u32)) -> io::Result<()> {
+    let (uid, gid) = (rustix::fs::Uid::from_raw(owner.0), rustix::fs::Gid::from_raw(owner.1));
+    for entry in rustix::fs::Dir::read_from(scratch)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        rustix::fs::chownat(scratch, name, Some(uid), Some(gid), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        if entry.file_type() == FileType::Directory {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            give(&rustix::fs::openat(scratch, name, flags, Mode::empty())?, owner)?;
+        }
+    }
+    Ok(())
 }
 
 /// The root becomes read-only. Returns fds of it and of its proc.

@@ -5,8 +5,11 @@
 //! locked (flock) by the launcher that made it: a group whose lock can be had belongs to nobody and is swept.
 
 mod dir;
+mod loan;
 mod v1;
 mod v2;
+
+pub(crate) use loan::{Loan, hide_second_kind};
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -166,6 +169,16 @@ impl Group {
             Group::V1(group) => group.limit(limits),
             Group::None => Ok(()),
         }
+    }
+
+    /// Where one who was not cloned into it writes `0`, besides the files that `complete` gave.
+    pub(crate) fn entrance(&self) -> io::Result<Option<OwnedFd>> {
+        let v2 = match self {
+            Group::V2(group) => Some(group.fd()),
+            Group::V1(group) => group.unified(),
+            Group::None => None,
+        };
+        v2.map(|dir| dir::open_file(dir, "cgroup.procs", rustix::fs::OFlags::WRONLY)).transpose()
     }
 
     pub(crate) fn meters(&self) -> Vec<(Meter, OwnedFd)> {

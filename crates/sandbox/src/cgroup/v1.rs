@@ -151,6 +151,10 @@ impl Seed {
 }
 
 impl Group {
+    pub(super) fn unified(&self) -> Option<BorrowedFd<'_>> {
+        self.unified.as_ref().map(Dir::fd)
+    }
+
     pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
         let line = memory_line(limits).to_string();
         dir::write(self.memory.fd(), "memory.limit_in_bytes", &line)?;

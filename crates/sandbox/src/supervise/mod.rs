@@ -295,9 +295,11 @@ impl State<'_> {
         match message {
             FromCell::Starting { mounts_ns } => {
                 self.timings.mounts = Duration::from_nanos(mounts_ns);
-                if let (Some(scratch), Some(root), Some(proc)) = (fds.next(), fds.next(), fds.next()) {
-                    let device = rustix::fs::fstat(&scratch).ok().map(|stat| stat.st_dev);
-                    let device = device.filter(|_| self.spec.limits.scratch > 0);
+                self.scratch = fds.next();
+                // A kernel of its own shows nothing but that.
+                if let (Some(root), Some(proc)) = (fds.next(), fds.next()) {
+                    let device = self.scratch.as_ref().and_then(|dir| rustix::fs::fstat(dir).ok());
+                    let device = device.map(|stat| stat.st_dev).filter(|_| self.spec.limits.scratch > 0);
                     let proc_id = rustix::fs::fstat(&proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
                     let network = self.spec.network;
                     self.witness = self.wake.try_clone().ok().map(|wake| Witness {
@@ -308,7 +310,6 @@ impl State<'_> {
                         quiet: self.spec.quiet.clone(),
                         wake,
                     });
-                    self.scratch = Some(scratch);
                     self.meters.proc = Some(proc);
                 }
                 let now = Instant::now();

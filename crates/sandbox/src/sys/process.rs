@@ -167,6 +167,11 @@ pub(crate) fn set_undumpable() -> io::Result<()> {
     prctl(libc::PR_SET_DUMPABLE, 0).map(drop)
 }
 
+/// Orphans among our descendants become our children.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    prctl(libc::PR_SET_CHILD_SUBREAPER, 1).map(drop)
+}
+
 /// SIGKILL when the parent thread dies. A change of credentials clears it: call it after the last one.
 pub(crate) fn die_with_parent() -> io::Result<()> {
     prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong).map(drop)
@@ -425,6 +430,28 @@ pub(crate) fn wait_for_thread(thread: Pid) {
     // SAFETY: takes no pointers; signal 0 is never sent.
     while unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, 0) } == 0 {
         std::thread::yield_now();
+    }
+}
+
+pub(crate) fn signal(pid: Pid, signal: i32) {
+    // SAFETY: takes no pointers. ESRCH: it is dead already.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Kills every child, and those who become our children by that, until there are none.
+pub(crate) fn end_children() {
+    let own = format!("/proc/self/task/{}/children", thread_id());
+    loop {
+        for child in super::files::read_proc(&own).unwrap_or_default().split_whitespace() {
+            if let Ok(pid) = child.parse() {
+                signal(pid, libc::SIGKILL);
+            }
+        }
+        // SAFETY: a null status is allowed.
+        let waited = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL) };
+        if waited < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return;
+        }
     }
 }
 

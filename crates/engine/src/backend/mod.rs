@@ -1,0 +1,146 @@
+//! Who makes the cell: this program itself, or a container runtime of the host's.
+
+mod runtimes;
+
+use std::path::PathBuf;
+
+use hotcell_contract::{FailureClass, IsolationLevel, Mode, Policy};
+use hotcell_sandbox::{Runtime, RuntimeKind};
+
+use crate::policy::PolicyError;
+pub use runtimes::{FoundRuntime, survey as survey_runtimes};
+use runtimes::{must_be_patched, name_of, named, usual};
+
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    #[error("no {} is found on this host: install one of {}", if *.strict { "runtime with a kernel of its own" } else { "container runtime" }, if *.strict { "runsc (gVisor)" } else { "runc, crun" })]
+    NoRuntime { strict: bool },
+    #[error("`{0}` is not a runtime that is known here: give runc, crun, youki, runsc or the path of one of them")]
+    Unknown(String),
+    #[error("`{0}` is not found on this host: install the package {0}, or give the path of the runtime")]
+    NotFound(String),
+    #[error("kata has no runtime that a command can call since its version 2: use runsc for a kernel of its own")]
+    Kata,
+    #[error("`{}` is no runtime that is known here: {why}", path.display())]
+    NotOne { path: PathBuf, why: String },
+    #[error("--runtime is for containers: leave it out, or give --backend oci")]
+    RuntimeOfNothing,
+    #[error("--image is for containers: leave it out, or give --backend oci")]
+    ImageOfNothing,
+    #[error("the docker backend is not in this version: use --backend oci, which needs no daemon")]
+    NoDocker,
+    #[error("--network {network} is not possible with runsc: what its kernel reaches cannot be brokered from outside")]
+    Network { network: String },
+    #[error("`{}` does not tell its version and `patched-runtime` is required", path.display())]
+    NoVersion { path: PathBuf },
+    #[error("{name} {version} has known holes ({what}) and `patched-runtime` is required: install {fixed} or newer")]
+    Vulnerable { name: &'static str, version: String, what: &'static str, fixed: &'static str },
+}
+
+/// Among what is required: a runtime that nothing is known against.
+pub(crate) const PATCHED: &str = "patched-runtime";
+
+/// How people call them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Native,
+    Oci,
+    Docker,
+}
+
+impl Backend {
+    fn of(name: &str) -> Option<Backend> {
+        match name {
+            "native" => Some(Backend::Native),
+            "oci" => Some(Backend::Oci),
+            "docker" => Some(Backend::Docker),
+            _ => None,
+        }
+    }
+}
+
+/// What the caller says about it.
+#[derive(Clone, Debug, Default)]
+pub struct AskedBackend {
+    pub backend: Option<Backend>,
+    /// A name, or the path of a binary.
+    pub runtime: Option<PathBuf>,
+    pub image: Option<PathBuf>,
+}
+
+/// A runtime, and what it is to make the root of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    pub runtime: Runtime,
+    pub image: Option<PathBuf>,
+}
+
+impl Container {
+    pub fn has_own_kernel(&self) -> bool {
+        self.runtime.kind == RuntimeKind::Runsc
+    }
+}
+
+/// Settles who makes the cell: what is asked for, at least what the policy says, never less.
+pub(crate) fn choose(
+    policy: Option<&Policy>,
+    asked: &AskedBackend,
+    require: &[String],
+) -> Result<Option<Container>, PolicyError> {
+    let level = policy.map_or(IsolationLevel::Process, |policy| policy.isolation_level);
+    let refuse = |class, why: String| {
+        Err(PolicyError::Refused { policy: policy.map(|p| p.policy_id.clone()).unwrap_or_default(), class, why })
+    };
+    if level == IsolationLevel::None {
+        return refuse(FailureClass::PolicyViolation, "isolation_level none is not enabled here".into());
+    }
+    let strict = level == IsolationLevel::Vm;
+    let needs_container = strict || level == IsolationLevel::Container;
+    let of_policy = policy.and_then(|policy| Backend::of(policy.backend.as_deref()?));
+    let by_default = if needs_container || asked.runtime.is_some() || asked.image.is_some() {
+        Backend::Oci
+    } else {
+        Backend::Native
+    };
+    let backend = match (of_policy, asked.backend) {
+        (Some(set), Some(other)) if set != other => {
+            return refuse(
+                FailureClass::PolicyViolation,
+                format!("its backend is {set:?}: leave --backend out").to_lowercase(),
+            );
+        }
+        (set, asked) => set.or(asked).unwrap_or(by_default),
+    };
+    match backend {
+        Backend::Native if needs_container => {
+            let why = "it needs a container, and --backend native is none: leave it out";
+            return refuse(FailureClass::PolicyViolation, why.into());
+        }
+        Backend::Native if asked.runtime.is_some() => return Err(BackendError::RuntimeOfNothing.into()),
+        Backend::Native if asked.image.is_some() => return Err(BackendError::ImageOfNothing.into()),
+        Backend::Native => return Ok(None),
+        Backend::Docker => return Err(BackendError::NoDocker.into()),
+        Backend::Oci => {}
+    }
+    let found = match &asked.runtime {
+        Some(name) => named(name),
+        None => usual(strict),
+    };
+    let runtime = match found {
+        Ok(runtime) if strict && runtime.kind != RuntimeKind::Runsc => {
+            let why =
+                format!("it needs a kernel of its own, and {} has none: give --runtime runsc", name_of(runtime.kind));
+            return refuse(FailureClass::PolicyViolation, why);
+        }
+        Err(BackendError::NoRuntime { strict: true }) => {
+            let asked_for = policy.is_some_and(|policy| policy.mode == Mode::Strict);
+            let class = if asked_for { FailureClass::StrictModeUnavailable } else { FailureClass::StrictModeRequired };
+            return refuse(class, BackendError::NoRuntime { strict: true }.to_string());
+        }
+        found => found?,
+    };
+    if require.iter().any(|layer| layer == PATCHED) {
+        must_be_patched(&runtime)?;
+    }
+    Ok(Some(Container { runtime, image: asked.image.clone() }))
+}

@@ -1,0 +1,141 @@
+//! What a runtime reads: `config.json`, as the OCI runtime specification has it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::inside;
+use crate::cell::{GID, UID};
+use crate::spec::{Network, RuntimeKind};
+use crate::wire::{Order, Plan};
+
+/// What tells of the host or its kernel more than a program needs. Runtimes pass over what a kernel does not have.
+const MASKED: [&str; 13] = [
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kallsyms",
+    "/proc/modules",
+    "/proc/timer_list",
+    "/proc/cmdline",
+    "/proc/config.gz",
+    "/proc/locks",
+    "/proc/acpi",
+    "/proc/scsi",
+    "/proc/sched_debug",
+    "/proc/latency_stats",
+];
+
+/// The host id of a container's root: nobody's, and no process of the container has it once the program runs.
+const ROOT_OUTSIDE: u32 = 0x6fff_ffff;
+
+/// A container whose root directory is `rootfs`.
+pub(super) struct Bundle<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) order: &'a Order,
+    pub(super) rootfs: &'a Path,
+    /// Where the runtime may keep a group of its own: the limits are on ours, which init joins.
+    pub(super) group: &'a str,
+}
+
+impl Bundle<'_> {
+    pub(super) fn config(&self, kind: RuntimeKind) -> Value {
+        let own_kernel = kind == RuntimeKind::Runsc;
+        let mut mounts = vec![json!({
+            "destination": "/proc",
+            "type": "proc",
+            "source": "proc",
+            "options": ["nosuid", "noexec", "nodev"],
+        })];
+        if kind == RuntimeKind::Crun {
+            // It makes devices in any case, and needs a directory of its own for them.
+            let options = ["nosuid", "strictatime", "mode=755", "size=64k"];
+            mounts.push(json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": options}));
+        }
+        mounts.extend(self.places(kind).iter().map(|at| self.bind(at)));
+        json!({
+            "ociVersion": "1.0.2",
+            "hostname": "cell",
+            "root": {"path": self.rootfs, "readonly": true},
+            "mounts": mounts,
+            "process": self.process(own_kernel),
+            "linux": self.linux(own_kernel),
+        })
+    }
+
+    /// What of the root is mounted once more. A kernel of its own has devices of its own, and takes the writable places
+    /// as mounts; runc makes no devices when it is told that they are there.
+    fn places(&self, kind: RuntimeKind) -> Vec<String> {
+        let scratch = |places: &[&str]| match self.plan.limits.scratch {
+            0 => vec![],
+            _ => places.iter().map(|at| (*at).to_owned()).collect(),
+        };
+        match kind {
+            RuntimeKind::Runc | RuntimeKind::Youki => vec!["/dev".into()],
+            RuntimeKind::Crun => scratch(&["/dev/shm"]),
+            RuntimeKind::Runsc => {
+                let writable = self.plan.writable.iter().map(|at| at.to_string_lossy().into_owned());
+                scratch(&["/work", "/tmp", "/dev/shm"]).into_iter().chain(writable).collect()
+            }
+        }
+    }
+
+    fn bind(&self, at: &str) -> Value {
+        let source = self.rootfs.join(at.trim_start_matches('/'));
+        json!({"destination": at, "type": "bind", "source": source, "options": ["rbind", "rprivate"]})
+    }
+
+    fn process(&self, own_kernel: bool) -> Value {
+        let plan = self.plan;
+        // Without privilege the porter is in a user namespace already, in which there is one id.
+        let (uid, gid) = if self.order.root { (UID, GID) } else { (0, 0) };
+        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+        let mut process = json!({
+            "terminal": false,
+            "user": {"uid": uid, "gid": gid},
+            "args": [inside::AT],
+            "cwd": "/",
+            "noNewPrivileges": true,
+            "capabilities": {"bounding": [], "effective": [], "inheritable": [], "permitted": [], "ambient": []},
+        });
+        if own_kernel {
+            let limits = &plan.limits;
+            let limit = |name: &str, value: u64| json!({"type": name, "hard": value, "soft": value});
+            process["args"] = plan.argv.iter().map(text).collect();
+            process["env"] = plan.env.iter().map(text).collect();
+            process["cwd"] = json!(plan.cwd);
+            process["rlimits"] = json!([
+                limit("RLIMIT_CORE", 0),
+                limit("RLIMIT_FSIZE", limits.file_size),
+                limit("RLIMIT_NOFILE", limits.open_files),
+                limit("RLIMIT_NPROC", limits.processes),
+            ]);
+        }
+        process
+    }
+
+    fn linux(&self, own_kernel: bool) -> Value {
+        let mut namespaces = vec!["pid", "mount", "ipc", "uts"];
+        if self.plan.network != Network::Full {
+            namespaces.push("network");
+        }
+        let mut linux = json!({"maskedPaths": MASKED, "readonlyPaths": ["/proc"]});
+        if !own_kernel {
+            namespaces.push("cgroup");
+            if self.order.root {
+                namespaces.push("user");
+                let map = |inside: u32, outside: u32| {
+                    json!([
+                        {"containerID": 0, "hostID": ROOT_OUTSIDE, "size": 1},
+                        {"containerID": inside, "hostID": outside, "size": 1},
+                    ])
+                };
+                linux["uidMappings"] = map(UID, self.order.owner.0);
+                linux["gidMappings"] = map(GID, self.order.owner.1);
+                linux["cgroupsPath"] = json!(self.group);
+            }
+        }
+        linux["namespaces"] = namespaces.iter().map(|name| json!({"type": name})).collect();
+        linux
+    }
+}

@@ -1,0 +1,100 @@
+//! The init of a container: this program again, from where a runtime has left it to the program's start.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+
+use rustix::fs::{Mode, OFlags};
+
+use crate::cell::{self, Run, Step};
+use crate::filter::Filter;
+use crate::sys::{process, socket};
+use crate::wire::{self, Entry, Failure, FromCell, Plan};
+use std::os::fd::AsFd;
+
+/// Where this program is in the container until it runs; the porter removes it then.
+pub(super) const AT: &str = "/.hotcell-init";
+
+/// To and from the porter.
+pub(super) const PORTER: i32 = 3;
+
+/// What init says when it runs, and its file is needed no more.
+pub(super) const HERE: &[u8] = b"h";
+
+/// Fds of an entry before the groups.
+pub(super) const ENTRY_FDS: usize = 6;
+
+pub(crate) fn live_if_asked() {
+    if std::env::args_os().next().is_some_and(|name| name.as_bytes() == AT.as_bytes()) {
+        let lived = std::panic::catch_unwind(live);
+        process::exit_now(if lived.is_ok() { 0 } else { 70 })
+    }
+}
+
+fn live() {
+    let Ok(porter) = process::adopt(PORTER) else { return };
+    let entry = match prepare(&porter) {
+        Ok(Some(entry)) => entry,
+        Ok(None) => return,
+        Err(failure) => return drop(wire::send(&porter, &failure, &[])),
+    };
+    let (entry, mut fds) = entry;
+    let groups = fds.split_off(ENTRY_FDS.min(fds.len()));
+    let Ok([supervisor, plan_fd, stdin, stdout, stderr, scratch]) = <[OwnedFd; ENTRY_FDS]>::try_from(fds) else {
+        return;
+    };
+    let lived = match enter(&entry, &plan_fd, &groups) {
+        Err(failure) => Err((failure, supervisor)),
+        Ok(Entered { plan, root, proc, egress }) => {
+            drop((plan_fd, groups));
+            let run = Run {
+                supervisor,
+                stdio: [stdin, stdout, stderr],
+                // The porter dies with the launcher, and we with it.
+                launcher: porter,
+                filter: Filter::usual(entry.count_clones),
+                view: [scratch, root, proc],
+                egress,
+                mounts_ns: entry.mounts_ns,
+                count_clones: entry.count_clones,
+            };
+            cell::init::live(run, &plan)
+        }
+    };
+    if let Err((failure, supervisor)) = lived {
+        let _ = wire::send(supervisor, &FromCell::Failed(failure), &[]);
+    }
+}
+
+/// Becomes an init that nobody inside can look into, and waits for what there is to do.
+fn prepare(porter: &OwnedFd) -> Result<Option<(Entry, Vec<OwnedFd>)>, Failure> {
+    process::close_from(PORTER + 1).step("close the runtime's fds", "")?;
+    process::set_undumpable().step("hide init", "")?;
+    process::die_with_parent().step("tie init to the runtime", "")?;
+    process::set_name(c"hotcell-init");
+    process::forget_arguments();
+    process::reset_signals();
+    process::raise_open_files();
+    rustix::process::umask(Mode::empty());
+    socket::send(porter.as_fd(), HERE, &[]).step("tell the porter", "")?;
+    wire::receive(porter, true).step("hear the porter", "")
+}
+
+struct Entered {
+    plan: Plan,
+    root: OwnedFd,
+    proc: OwnedFd,
+    egress: Option<OwnedFd>,
+}
+
+fn enter(entry: &Entry, plan_fd: &OwnedFd, groups: &[OwnedFd]) -> Result<Entered, Failure> {
+    cell::join(groups)?;
+    let (plan, _) = Plan::read(plan_fd.as_fd()).step("read the plan", "")?;
+    let egress = cell::listen_if_brokered(&plan)?;
+    let open = |path: &str, flags: OFlags| {
+        rustix::fs::open(path, flags | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step("open", path)
+    };
+    let (root, proc) = (open("/", OFlags::PATH)?, open("/proc", OFlags::RDONLY)?);
+    // The runtime has dropped them all: this says so, or ends it here.
+    cell::give_up(&plan, entry.landlock)?;
+    Ok(Entered { plan, root, proc, egress })
+}
