@@ -50,6 +50,11 @@ pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
     if slow { fewer } else { times }
 }
 
+/// The OCI runtime that makes the cells in this run of the tests, where it is not hotcell itself.
+pub fn runtime() -> Option<String> {
+    std::env::var("HOTCELL_TEST_RUNTIME").ok().filter(|name| !name.is_empty())
+}
+
 /// Cells run as an ordinary user in this run of the tests.
 pub fn as_user() -> bool {
     std::env::var_os("HOTCELL_TEST_AS").is_some_and(|who| who == "user") || !is_root()
@@ -130,6 +135,9 @@ impl Cell {
         become_user(&mut command);
         let mut words: Vec<OsString> = vec![verb.into()];
         words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
+        if let Some(runtime) = runtime() {
+            words.extend(["--runtime".into(), runtime.into()]);
+        }
         Cell {
             command,
             words,
