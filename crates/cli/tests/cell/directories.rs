@@ -19,7 +19,7 @@ impl Input {
         std::fs::create_dir(path("empty")).expect("our own directory");
         std::fs::copy(hostile(), path("hostile")).expect("our own directory");
         for (name, mode) in [("main.py", 0o666), ("target", 0o666), ("empty", 0o777), ("", 0o777)] {
-            std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("ours");
+            set_mode(&path(name), mode);
         }
         if as_user() && is_root() {
             for name in ["main.py", "target", "empty", "hostile"] {

@@ -4,31 +4,24 @@
 //! `HOTCELL_BIN` and `HOTCELL_HOSTILE` name the two binaries where there is no source tree (in a VM).
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 #[path = "directories.rs"]
 mod directories;
+#[allow(dead_code, reason = "it serves the other tests too")]
 #[path = "../outside/mod.rs"]
 mod outside;
 
 pub use directories::*;
 pub use outside::*;
-
-/// An id that owns nothing.
-pub const USER: u32 = 54321;
-
-pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
-}
 
 /// The hostile programs, one static binary, made from `tests/hostile` when it is not there or older.
 pub fn hostile() -> &'static Path {
@@ -53,10 +46,6 @@ pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
 /// Cells run as an ordinary user in this run of the tests.
 pub fn as_user() -> bool {
     std::env::var_os("HOTCELL_TEST_AS").is_some_and(|who| who == "user") || !is_root()
-}
-
-pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").map(|m| m.uid() == 0).unwrap_or(false)
 }
 
 /// One run to be.
@@ -260,18 +249,7 @@ impl Watch {
     /// Waits for the end within the deadline, and returns the exit status as [`Ran`] has it.
     #[track_caller]
     pub fn end_of(&self, child: &mut Child) -> i32 {
-        let until = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = child.try_wait().expect("it is our child") {
-                return exit_status(status);
-            }
-            if Instant::now() > until {
-                let left = self.processes();
-                child.kill().expect("it is our child");
-                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        status_of(child, &self.mark)
     }
 
     #[track_caller]
@@ -281,8 +259,14 @@ impl Watch {
     }
 }
 
-/// 1000 and the signal, when a signal ended hotcell itself.
-fn exit_status(status: std::process::ExitStatus) -> i32 {
+/// Its exit status when it has ended; 1000 and the signal, when a signal ended hotcell itself.
+#[track_caller]
+fn status_of(child: &mut Child, mark: &str) -> i32 {
+    let Some(status) = end_of(child) else {
+        let left = marked(mark);
+        child.kill().expect("it is our child");
+        panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
+    };
     status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0))
 }
 
@@ -343,12 +327,6 @@ fn through_shell(command: &Command, redirections: &str) -> Command {
     shell
 }
 
-fn read_all(from: &mut impl Read) -> Vec<u8> {
-    let mut bytes = vec![];
-    from.read_to_end(&mut bytes).expect("a pipe can be read");
-    bytes
-}
-
 impl Going {
     /// The processes of this run that are alive: hotcell, its launcher, the cell's.
     pub fn processes(&self) -> Vec<i32> {
@@ -371,21 +349,9 @@ impl Going {
 
     pub fn finish(mut self) -> Ran {
         drop(self.stdin.take());
-        let until = Instant::now() + DEADLINE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                break status;
-            }
-            if Instant::now() > until {
-                let left = self.processes();
-                self.child.kill().expect("it is our child");
-                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        };
+        let code = status_of(&mut self.child, &self.mark);
         let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        let code = exit_status(status);
         nothing_left(&self.mark, &self.mounts);
         self.dir.assert_untouched();
         let outcome = match self.json {
