@@ -1,5 +1,7 @@
 //! The directories of a test: where hotcell is called, and what a cell gets as its input.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::*;
 
 /// A cell's input. Everybody may write in it, so that it is the cell that says no.
