@@ -9,15 +9,17 @@ use hotcell_contract::{Approval, Intent, IntentStatus, Review, RiskLevel};
 use hotcell_engine::{after, new_id, now};
 use serde_json::json;
 
-use crate::args::grants::{ApproveArgs, ApproveVerb, IntentArgs, IntentVerb, Risk, RollbackArgs};
-use crate::args::{Output, StateArgs};
+use crate::args::Output;
+use crate::args::grants::{
+    ApproveArgs, ApproveVerb, DecisionArgs, IntentArgs, IntentVerb, OneArgs, Risk, RollbackArgs,
+};
 use crate::lease::{commands, say};
 use crate::show::{ascii_json, harmless};
 use crate::state;
 
 pub(crate) fn approve(args: ApproveArgs) -> anyhow::Result<ExitCode> {
     match args.verb {
-        ApproveVerb::List { state } => {
+        ApproveVerb::List(state) => {
             let all = state::look(state.state_dir.as_deref())?.map_or(Ok(vec![]), |kept| kept.approvals())?;
             if state.output == Output::Json {
                 return say(&state, "", &serde_json::to_value(&all)?);
@@ -31,26 +33,21 @@ pub(crate) fn approve(args: ApproveArgs) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        ApproveVerb::Show { id, state } => {
+        ApproveVerb::Show(OneArgs { id, state }) => {
             let approval = state::open(state.state_dir.as_deref())?.approval(&id)?;
             say(&state, &shown(&approval), &serde_json::to_value(&approval)?)
         }
-        ApproveVerb::Grant { id, valid_for, reason, by, state } => decide(&id, Some(valid_for), reason, by, &state),
-        ApproveVerb::Deny { id, reason, by, state } => decide(&id, None, reason, by, &state),
+        ApproveVerb::Grant { id, valid_for, decision } => decide(&id, Some(valid_for), &decision),
+        ApproveVerb::Deny { id, decision } => decide(&id, None, &decision),
     }
 }
 
-fn decide(
-    id: &str,
-    valid_for: Option<Duration>,
-    reason: Option<String>,
-    by: Option<String>,
-    state: &StateArgs,
-) -> anyhow::Result<ExitCode> {
+fn decide(id: &str, valid_for: Option<Duration>, decision: &DecisionArgs) -> anyhow::Result<ExitCode> {
     let until = valid_for.map(|time| after(&now(), time).context("--for leads out of the calendar: give less"));
     let until = until.transpose()?;
-    let by = by.unwrap_or_else(state::user);
-    let decided = state::open(state.state_dir.as_deref())?.decide(id, until.as_deref(), &by, reason.as_deref())?;
+    let DecisionArgs { reason, by, state } = decision;
+    let mut kept = state::open(state.state_dir.as_deref())?;
+    let decided = kept.decide(id, until.as_deref(), &by.name(), reason.as_deref())?;
     say(state, &line(&decided), &serde_json::to_value(&decided)?)
 }
 
@@ -116,17 +113,17 @@ pub(crate) fn intent(args: IntentArgs) -> anyhow::Result<ExitCode> {
             say(&state, &intent.intent_id, &serde_json::to_value(&intent)?)
         }
         IntentVerb::Review { id, approve, comment, by, state, .. } => {
-            let review = Review { by: by.unwrap_or_else(state::user), at: now(), approves: approve, comment };
+            let review = Review { by: by.name(), at: now(), approves: approve, comment };
             let intent = state::open(state.state_dir.as_deref())?.review(&id, review)?;
             say(&state, &intent_line(&intent), &serde_json::to_value(&intent)?)
         }
-        IntentVerb::List { state } => {
+        IntentVerb::List(state) => {
             let all = state::look(state.state_dir.as_deref())?.map_or(Ok(vec![]), |mut kept| kept.intents())?;
             let lines: Vec<String> = all.iter().map(intent_line).collect();
             let text = if lines.is_empty() { "nothing was proposed".into() } else { lines.join("\n") };
             say(&state, &text, &serde_json::to_value(&all)?)
         }
-        IntentVerb::Show { id, state } => {
+        IntentVerb::Show(OneArgs { id, state }) => {
             let intent = state::open(state.state_dir.as_deref())?.intent(&id)?;
             say(&state, &ascii_json(&intent)?, &serde_json::to_value(&intent)?)
         }
@@ -139,9 +136,8 @@ fn intent_line(intent: &Intent) -> String {
 }
 
 pub(crate) fn rollback(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
-    let by = args.by.clone().unwrap_or_else(state::user);
     let mut kept = state::open(args.state.state_dir.as_deref())?;
-    let restored = kept.rollback(&args.run, args.repo.as_deref(), args.force, &by)?;
+    let restored = kept.rollback(&args.run, args.repo.as_deref(), args.force, &args.by.name())?;
     let repository = restored.repository.display().to_string();
     let text = format!("{} files of {repository} are as they were before", restored.files);
     say(&args.state, &text, &json!({ "run_id": args.run, "repository": repository, "files": restored.files }))

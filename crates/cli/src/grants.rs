@@ -8,7 +8,7 @@ use hotcell_engine::{AskedLimits, Denied, Given, Leased, Request, StateError, Ve
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::args::CellArgs;
+use crate::args::cell::CellArgs;
 use crate::policy::state_dir;
 use crate::state;
 

@@ -11,8 +11,9 @@ use hotcell_engine::{
 };
 use serde_json::json;
 
+use crate::args::Output;
 use crate::args::grants::{KeyRole, LeaseArgs, LeaseVerb, ScopeArgs, Without};
-use crate::args::{Output, StateArgs};
+use crate::args::state::StateArgs;
 use crate::show::{ascii_json, harmless};
 use crate::{grants, state};
 
@@ -53,8 +54,7 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         LeaseVerb::Revoke { id, reason, by, state } => {
-            let by = by.unwrap_or_else(state::user);
-            let done = state::open(state.state_dir.as_deref())?.revoke(&id, &by, &reason)?;
+            let done = state::open(state.state_dir.as_deref())?.revoke(&id, &by.name(), &reason)?;
             let value = json!({ "lease_id": id, "told": done.told, "known": done.known });
             if done.known {
                 return say(&state, &format!("{id} is revoked; {} running processes were told", done.told), &value);
@@ -65,7 +65,7 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
             say(&state, &doubt, &value)?;
             Ok(ExitCode::from(NOT_VALID))
         }
-        LeaseVerb::List { state } => list(&state),
+        LeaseVerb::List(state) => list(&state),
     }
 }
 

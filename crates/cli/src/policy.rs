@@ -11,7 +11,9 @@ use hotcell_contract::{Policy, show_duration, show_size};
 use hotcell_engine::{Known, Policies, parse_policy};
 use serde_json::json;
 
-use crate::args::{CellArgs, Output, PolicyArgs, PolicyVerb};
+use crate::args::Output;
+use crate::args::cell::CellArgs;
+use crate::args::state::{PolicyArgs, PolicyVerb};
 use crate::show::painted;
 use crate::state;
 

@@ -14,7 +14,9 @@ use hotcell_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::args::{CellArgs, Output, ReceiptArgs, ReceiptVerb};
+use crate::args::Output;
+use crate::args::cell::CellArgs;
+use crate::args::state::{ReceiptArgs, ReceiptVerb};
 use crate::show::harmless;
 use crate::{run, state};
 
@@ -83,7 +85,7 @@ pub(crate) fn receipt(args: &ReceiptArgs) -> anyhow::Result<ExitCode> {
             found.show(&key, *output)
         }
         ReceiptVerb::Show { file } => show(file),
-        ReceiptVerb::Key { state } => {
+        ReceiptVerb::Key(state) => {
             let here = state::open(state.state_dir.as_deref())?;
             let key = here.receipt_key()?;
             let (public, path) = (key.public(), key.public_path().display().to_string());

@@ -16,7 +16,9 @@ use hotcell_engine::{
     Sentinel, Signals, Source, StateError, Verb, Watch, execute, new_id, settle,
 };
 
-use crate::args::{self, CellArgs, ExecArgs, Net, Output, RunArgs, WatchArgs};
+use crate::args::Output;
+use crate::args::cell::{self, CellArgs, Net, WatchArgs};
+use crate::args::runs::{ExecArgs, RunArgs};
 use crate::events::{self, Events};
 use crate::view::{self, Through, View};
 use crate::{exit, grants, languages, policy, progress, receipt, show, state};
@@ -247,13 +249,7 @@ fn cell(
     }
     let written = events.close();
     let outcome = outcome?;
-    if let Some(path) = &args.result {
-        let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
-        written.with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    if let Some(receipt) = receipt {
-        receipt.write(&outcome)?;
-    }
+    write_down(&args, &outcome, receipt)?;
     if json {
         write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
     } else {
@@ -321,6 +317,15 @@ fn must_be_new(dir: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// The result and the receipt, where they are asked for.
+pub(crate) fn write_down(args: &CellArgs, outcome: &Outcome, receipt: Option<receipt::Prepared>) -> anyhow::Result<()> {
+    if let Some(path) = &args.result {
+        let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, outcome));
+        written.with_context(|| format!("cannot write `{}`", path.display()))?;
+    }
+    receipt.map_or(Ok(()), |receipt| receipt.write(outcome))
+}
+
 pub(crate) fn write_json(to: &mut impl Write, outcome: &Outcome) -> anyhow::Result<()> {
     to.write_all(&outcome.to_json()?)?;
     Ok(to.flush()?)
@@ -367,9 +372,9 @@ pub(crate) fn request(
         allowed_hosts: args.allow_host.clone(),
         backend: args.backend.asked(),
         on_violation: args.on_violation.map(|act| match act {
-            args::OnViolation::Kill => OnViolation::Kill,
-            args::OnViolation::Fail => OnViolation::Fail,
-            args::OnViolation::Note => OnViolation::Note,
+            cell::OnViolation::Kill => OnViolation::Kill,
+            cell::OnViolation::Fail => OnViolation::Fail,
+            cell::OnViolation::Note => OnViolation::Note,
         }),
     };
     let policy = policy::named(args)?;

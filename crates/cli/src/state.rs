@@ -12,9 +12,9 @@ use hotcell_contract::{Averages, ExecutionRecord, Outcome, RecordStatus, is_id, 
 use hotcell_engine::{ExecuteError, Filter, Leased, LeasedRun, Request, Staging, State, Switch, Ticket, Who, is_there};
 use serde_json::json;
 
-use crate::args::{
-    AuditArgs, AuditVerb, CellArgs, KillswitchArgs, KillswitchVerb, Output, RecordsArgs, StateArgs, StatsArgs,
-};
+use crate::args::Output;
+use crate::args::cell::CellArgs;
+use crate::args::state::{AuditArgs, AuditVerb, KillswitchArgs, KillswitchVerb, RecordsArgs, StateArgs, StatsArgs};
 use crate::policy::{named, state_dir};
 use crate::show::{self, harmless, painted};
 
@@ -281,13 +281,13 @@ pub(crate) fn audit(args: &AuditArgs) -> anyhow::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        AuditVerb::Export { state } => {
+        AuditVerb::Export(state) => {
             for line in log(state)?.iter().flat_map(|state| state.audit().lines()) {
                 writeln!(out, "{}", line?)?;
             }
             Ok(ExitCode::SUCCESS)
         }
-        AuditVerb::Verify { state } => {
+        AuditVerb::Verify(state) => {
             let found = log(state)?.map(|state| state.verify_audit()).transpose()?.unwrap_or_default();
             let whole = found.flaws.is_empty();
             if state.output == Output::Json {
@@ -317,20 +317,20 @@ pub(crate) fn killswitch(args: &KillswitchArgs) -> anyhow::Result<ExitCode> {
             is_tenant(tenant)?;
             let mut here = open(state.state_dir.as_deref())?;
             let since = now();
-            let by = by.clone().unwrap_or_else(user);
-            let told = here.switch_on(&Switch { tenant: tenant.clone(), reason: reason.clone(), by, since })?;
+            let told =
+                here.switch_on(&Switch { tenant: tenant.clone(), reason: reason.clone(), by: by.name(), since })?;
             writeln!(out, "the kill switch is on; {told} running were stopped")?;
         }
         KillswitchVerb::Off { by, tenant, state } => {
             is_tenant(tenant)?;
             let mut here = open(state.state_dir.as_deref())?;
-            let was = here.switch_off(tenant.as_deref(), &by.clone().unwrap_or_else(user))?;
+            let was = here.switch_off(tenant.as_deref(), &by.name())?;
             writeln!(out, "{}", if was { "the kill switch is off" } else { "the kill switch was off already" })?;
             for tenant in here.switches()?.iter().filter_map(|switch| switch.tenant.as_deref()) {
                 writeln!(out, "it is on for the tenant {0}: give --tenant {0}", harmless(tenant))?;
             }
         }
-        KillswitchVerb::Status { state } => {
+        KillswitchVerb::Status(state) => {
             let switches = match look(state.state_dir.as_deref())? {
                 Some(state) => state.switches()?,
                 None => vec![],

@@ -1,6 +1,5 @@
 //! `hotcell verify`: sources and their tests, tier by tier.
 
-use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -12,8 +11,9 @@ use hotcell_engine::{
     Asked, Language, Launcher, Program, Request, Signals, Source, Told, Verb, compile_limits, verify as run_checks,
 };
 
-use crate::args::{Output, VerifyArgs};
-use crate::run::{self, Compile, can_write, read_source, write_json};
+use crate::args::Output;
+use crate::args::runs::VerifyArgs;
+use crate::run::{self, Compile, can_write, read_source, write_down, write_json};
 use crate::show::{self, harmless, painted};
 use crate::{exit, languages, policy, receipt, state};
 
@@ -67,13 +67,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
         None => run_checks(launcher, first, &asked, None),
     };
     let outcome = state::end(kept, outcome, &Averages::default(), true)?;
-    if let Some(path) = &args.cell.result {
-        let written = File::create(path).map_err(Into::into).and_then(|mut file| write_json(&mut file, &outcome));
-        written.with_context(|| format!("cannot write `{}`", path.display()))?;
-    }
-    if let Some(receipt) = receipt {
-        receipt.write(&outcome)?;
-    }
+    write_down(&args.cell, &outcome, receipt)?;
     if json {
         write_json(&mut std::io::stdout().lock(), &outcome).context("cannot write to standard output")?;
     } else {

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::process;
+use crate::sys::signal;
 
 /// SIGINT, SIGTERM and SIGHUP of this process, blocked and readable instead.
 pub struct Signals {
@@ -14,14 +14,14 @@ impl Signals {
     /// For the main thread, before there are others: signals are blocked thread by thread.
     pub fn catch() -> io::Result<Signals> {
         // A copy of a terminal's input in the background then is an error, which ends the input.
-        process::ignore(libc::SIGTTIN);
+        signal::ignore(libc::SIGTTIN);
         // A stopped supervisor would leave a running program without its clock and its witness.
-        process::ignore(libc::SIGTSTP);
-        Ok(Signals { fd: process::signal_fd(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
+        signal::ignore(libc::SIGTSTP);
+        Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
 
     pub(crate) fn take(&self) -> Option<i32> {
-        process::read_signal(self.fd.as_fd())
+        signal::read(self.fd.as_fd())
     }
 }
 

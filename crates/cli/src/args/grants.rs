@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use hotcell_contract::{parse_duration, parse_size};
 
-use super::StateArgs;
+use super::state::{ByArgs, StateArgs};
 
 #[derive(Args)]
 pub(crate) struct LeaseArgs {
@@ -106,17 +106,13 @@ pub(crate) enum LeaseVerb {
         /// Why
         #[arg(long, value_name = "TEXT")]
         reason: String,
-        /// Who says so [default: the user's name]
-        #[arg(long, value_name = "NAME")]
-        by: Option<String>,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         state: StateArgs,
     },
     /// The leases that were issued here, and the keys that are trusted
-    List {
-        #[command(flatten)]
-        state: StateArgs,
-    },
+    List(StateArgs),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -187,6 +183,14 @@ pub(crate) struct ScopeArgs {
 }
 
 #[derive(Args)]
+pub(crate) struct OneArgs {
+    /// Its id
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+#[derive(Args)]
 pub(crate) struct ApproveArgs {
     #[command(subcommand)]
     pub(crate) verb: ApproveVerb,
@@ -195,17 +199,9 @@ pub(crate) struct ApproveArgs {
 #[derive(Subcommand)]
 pub(crate) enum ApproveVerb {
     /// Which runs wait, and what became of the others
-    List {
-        #[command(flatten)]
-        state: StateArgs,
-    },
+    List(StateArgs),
     /// What is to run, with its code
-    Show {
-        /// Its id
-        id: String,
-        #[command(flatten)]
-        state: StateArgs,
-    },
+    Show(OneArgs),
     /// Allow one run of it
     Grant {
         /// Its id
@@ -213,28 +209,27 @@ pub(crate) enum ApproveVerb {
         /// How long the permission stands
         #[arg(long = "for", value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
         valid_for: Duration,
-        /// Why
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-        /// Who says so [default: the user's name]
-        #[arg(long, value_name = "NAME")]
-        by: Option<String>,
         #[command(flatten)]
-        state: StateArgs,
+        decision: DecisionArgs,
     },
     /// Refuse it
     Deny {
         /// Its id
         id: String,
-        /// Why
-        #[arg(long, value_name = "TEXT")]
-        reason: Option<String>,
-        /// Who says so [default: the user's name]
-        #[arg(long, value_name = "NAME")]
-        by: Option<String>,
         #[command(flatten)]
-        state: StateArgs,
+        decision: DecisionArgs,
     },
+}
+
+#[derive(Args)]
+pub(crate) struct DecisionArgs {
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: ByArgs,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
 }
 
 #[derive(Args)]
@@ -300,24 +295,15 @@ pub(crate) enum IntentVerb {
         /// Why
         #[arg(long, value_name = "TEXT", default_value = "")]
         comment: String,
-        /// Who says so [default: the user's name]
-        #[arg(long, value_name = "NAME")]
-        by: Option<String>,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         state: StateArgs,
     },
     /// All of them
-    List {
-        #[command(flatten)]
-        state: StateArgs,
-    },
+    List(StateArgs),
     /// One of them
-    Show {
-        /// Its id
-        id: String,
-        #[command(flatten)]
-        state: StateArgs,
-    },
+    Show(OneArgs),
 }
 
 #[derive(Args)]
@@ -330,9 +316,8 @@ pub(crate) struct RollbackArgs {
     /// Restore also what has changed since
     #[arg(long)]
     pub(crate) force: bool,
-    /// Who says so [default: the user's name]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) by: Option<String>,
+    #[command(flatten)]
+    pub(crate) by: ByArgs,
     #[command(flatten)]
     pub(crate) state: StateArgs,
 }

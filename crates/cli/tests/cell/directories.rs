@@ -1,5 +1,7 @@
 //! The directories of a test: where hotcell is called, and what a cell gets as its input.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::*;
 
 /// A cell's input. Everybody may write in it, so that it is the cell that says no.
@@ -19,7 +21,7 @@ impl Input {
         std::fs::create_dir(path("empty")).expect("our own directory");
         std::fs::copy(hostile(), path("hostile")).expect("our own directory");
         for (name, mode) in [("main.py", 0o666), ("target", 0o666), ("empty", 0o777), ("", 0o777)] {
-            std::fs::set_permissions(path(name), PermissionsExt::from_mode(mode)).expect("ours");
+            set_mode(&path(name), mode);
         }
         if as_user() && is_root() {
             for name in ["main.py", "target", "empty", "hostile"] {

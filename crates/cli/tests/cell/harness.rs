@@ -4,31 +4,26 @@
 //! `HOTCELL_BIN` and `HOTCELL_HOSTILE` name the two binaries where there is no source tree (in a VM).
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 #[path = "directories.rs"]
 mod directories;
+#[allow(dead_code, reason = "it serves the other tests too")]
 #[path = "../outside/mod.rs"]
 mod outside;
+#[path = "ran.rs"]
+mod ran;
 
 pub use directories::*;
 pub use outside::*;
-
-/// An id that owns nothing.
-pub const USER: u32 = 54321;
-
-pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
-}
+pub use ran::Ran;
 
 /// The hostile programs, one static binary, made from `tests/hostile` when it is not there or older.
 pub fn hostile() -> &'static Path {
@@ -60,10 +55,6 @@ pub fn as_user() -> bool {
     std::env::var_os("HOTCELL_TEST_AS").is_some_and(|who| who == "user") || !is_root()
 }
 
-pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").map(|m| m.uid() == 0).unwrap_or(false)
-}
-
 /// One run to be.
 pub struct Cell {
     command: Command,
@@ -88,15 +79,6 @@ pub struct Going {
     mounts: String,
     json: bool,
     reader: std::thread::JoinHandle<(Vec<u8>, Vec<u8>)>,
-}
-
-/// What a run left.
-pub struct Ran {
-    pub code: i32,
-    pub stdout: Vec<u8>,
-    pub stderr: String,
-    /// Null unless it was asked for.
-    pub outcome: Value,
 }
 
 /// `hotcell exec` of one of the hostile programs.
@@ -268,18 +250,7 @@ impl Watch {
     /// Waits for the end within the deadline, and returns the exit status as [`Ran`] has it.
     #[track_caller]
     pub fn end_of(&self, child: &mut Child) -> i32 {
-        let until = Instant::now() + DEADLINE;
-        loop {
-            if let Some(status) = child.try_wait().expect("it is our child") {
-                return exit_status(status);
-            }
-            if Instant::now() > until {
-                let left = self.processes();
-                child.kill().expect("it is our child");
-                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        status_of(child, &self.mark)
     }
 
     #[track_caller]
@@ -289,8 +260,14 @@ impl Watch {
     }
 }
 
-/// 1000 and the signal, when a signal ended hotcell itself.
-fn exit_status(status: std::process::ExitStatus) -> i32 {
+/// Its exit status when it has ended; 1000 and the signal, when a signal ended hotcell itself.
+#[track_caller]
+fn status_of(child: &mut Child, mark: &str) -> i32 {
+    let Some(status) = end_of(child) else {
+        let left = marked(mark);
+        child.kill().expect("it is our child");
+        panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
+    };
     status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0))
 }
 
@@ -351,12 +328,6 @@ fn through_shell(command: &Command, redirections: &str) -> Command {
     shell
 }
 
-fn read_all(from: &mut impl Read) -> Vec<u8> {
-    let mut bytes = vec![];
-    from.read_to_end(&mut bytes).expect("a pipe can be read");
-    bytes
-}
-
 impl Going {
     /// The processes of this run that are alive: hotcell, its launcher, the cell's.
     pub fn processes(&self) -> Vec<i32> {
@@ -379,21 +350,9 @@ impl Going {
 
     pub fn finish(mut self) -> Ran {
         drop(self.stdin.take());
-        let until = Instant::now() + DEADLINE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                break status;
-            }
-            if Instant::now() > until {
-                let left = self.processes();
-                self.child.kill().expect("it is our child");
-                panic!("hotcell did not end within {DEADLINE:?}; processes {left:?}");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        };
+        let code = status_of(&mut self.child, &self.mark);
         let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
-        let code = exit_status(status);
         nothing_left(&self.mark, &self.mounts);
         self.dir.assert_untouched();
         let outcome = match self.json {
@@ -401,86 +360,5 @@ impl Going {
             false => Value::Null,
         };
         Ran { code, stdout, stderr, outcome }
-    }
-}
-
-impl Ran {
-    pub fn class(&self) -> &str {
-        self.outcome["failure_class"].as_str().unwrap_or("none")
-    }
-
-    /// What ended the run, or `none`.
-    pub fn terminal(&self) -> &str {
-        self.outcome["terminal_event"].as_str().unwrap_or("none")
-    }
-
-    /// The classes of all attempts, in their order.
-    pub fn classes(&self) -> Vec<&str> {
-        let all = self.outcome["violations"].as_array().map(Vec::as_slice);
-        all.unwrap_or_default().iter().filter_map(|v| v["class"].as_str()).collect()
-    }
-
-    pub fn out(&self) -> &str {
-        self.outcome["stdout"].as_str().unwrap_or_default()
-    }
-
-    /// What the program says of one thing that it tried: `done`, or the name of an errno.
-    #[track_caller]
-    pub fn tells(&self, what: &str) -> &str {
-        self.out()
-            .lines()
-            .find_map(|line| line.strip_prefix(what)?.strip_prefix(' '))
-            .unwrap_or_else(|| panic!("nothing of `{what}` in: {:#}", self.outcome))
-    }
-
-    #[track_caller]
-    pub fn passes(&self) -> &Ran {
-        assert_eq!(self.outcome["status"], "pass", "{}\n{}", self.stderr, self.outcome);
-        assert_eq!((self.class(), self.code), ("none", 0), "{}", self.outcome);
-        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
-        self
-    }
-
-    /// Exactly this class, with evidence, and the exit status that goes with it.
-    #[track_caller]
-    pub fn violates(&self, class: &str) -> &Ran {
-        assert_eq!(self.class(), class, "{}\n{:#}", self.stderr, self.outcome);
-        assert_eq!(self.outcome["status"], "fail");
-        assert!(self.outcome["evidence"].is_string(), "no evidence: {}", self.outcome);
-        assert!(!self.attempts(class).is_empty(), "not listed: {}", self.outcome);
-        assert_eq!(self.code, if class == "TimeoutViolation" { 124 } else { 123 });
-        self
-    }
-
-    /// Failed by itself, with this exit code, and is accused of nothing.
-    #[track_caller]
-    pub fn exits(&self, code: i32) -> &Ran {
-        assert_eq!(self.class(), "RuntimeError", "{}\n{}", self.stderr, self.outcome);
-        assert_eq!((self.outcome["exit_code"].as_i64(), self.code), (Some(code.into()), code));
-        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
-        self
-    }
-
-    #[track_caller]
-    pub fn is_signaled(&self, signal: i32) -> &Ran {
-        assert_eq!(self.class(), "Signaled", "{}\n{}", self.stderr, self.outcome);
-        assert_eq!((self.outcome["signal"].as_i64(), self.code), (Some(signal.into()), 128 + signal));
-        assert_eq!(self.outcome["violations"], Value::Array(vec![]), "{}", self.outcome);
-        self
-    }
-
-    /// The details of all attempts of one class.
-    pub fn attempts(&self, class: &str) -> Vec<&Value> {
-        let all = self.outcome["violations"].as_array().map(Vec::as_slice).unwrap_or_default();
-        all.iter().filter(|v| v["class"] == class).map(|v| &v["detail"]).collect()
-    }
-
-    /// Refused before anything ran: one sentence, exit 125.
-    #[track_caller]
-    pub fn refused(&self, part: &str) -> &Ran {
-        assert_eq!(self.code, 125, "{}\n{}", self.stderr, String::from_utf8_lossy(&self.stdout));
-        assert!(self.stderr.contains(part), "`{part}` is not in: {}", self.stderr);
-        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
-        self
     }
 }

@@ -10,6 +10,19 @@ use crate::harness::*;
 
 const CLASS: &str = "NetworkAccessViolation";
 
+/// The beginning of a program that is a `server` on its own loopback, which says hello.
+pub const SERVES_HELLO: &str = "\
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.request import urlopen
+class Hello(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b'hello')
+    def log_message(self, *words): pass
+server = HTTPServer(('127.0.0.1', 0), Hello)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+";
+
 /// Each address on record, in order.
 fn addresses(ran: &Ran) -> Vec<&str> {
     ran.attempts(CLASS).iter().filter_map(|detail| detail["address"].as_str()).collect()
@@ -306,24 +319,17 @@ fn a_socket_of_the_hosts_in_the_input_can_not_be_reached() {
 
 #[test]
 fn a_server_and_a_client_talk_over_the_cells_own_loopback() {
-    let ran = python(
-        "import socket, threading\n\
-         from http.server import BaseHTTPRequestHandler, HTTPServer\n\
-         from urllib.request import urlopen\n\
-         class Hello(BaseHTTPRequestHandler):\n\
-         \x20   def do_GET(self):\n\
-         \x20       self.send_response(200); self.end_headers(); self.wfile.write(b'hello')\n\
-         \x20   def log_message(self, *words): pass\n\
-         server = HTTPServer(('127.0.0.1', 0), Hello)\n\
-         threading.Thread(target=server.serve_forever, daemon=True).start()\n\
-         print(urlopen(f'http://localhost:{server.server_port}/').read())\n\
+    let ran = python(&format!(
+        "{SERVES_HELLO}\
+         import socket\n\
+         print(urlopen(f'http://localhost:{{server.server_port}}/').read())\n\
          udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
          udp.bind(('127.0.0.1', 0))\n\
          udp.sendto(b'x', udp.getsockname())\n\
          udp.sendmsg([b'y'], [], 0, udp.getsockname())\n\
          print(udp.recv(9), udp.recv(9))\n\
-         server.shutdown()",
-    )
+         server.shutdown()"
+    ))
     .flag("--network", "local")
     .run();
     ran.passes();

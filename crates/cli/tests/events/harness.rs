@@ -1,41 +1,28 @@
 //! A place for one user with the real binary in it, and the events of its runs, read while they are going.
 
-use std::io::Read;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use hotcell_contract::{Alert, Happened, Resource, RunEvent};
-use serde_json::Value;
 
 #[allow(dead_code, reason = "it serves the other tests too")]
 #[path = "../outside/mod.rs"]
 mod outside;
 
+pub use outside::ran::Ran;
 pub use outside::*;
-
-/// An id that owns nothing.
-const USER: u32 = 54321;
 
 pub struct Place {
     pub dir: PathBuf,
     user: bool,
 }
 
-/// What came of a run.
-pub struct Ran {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
-}
-
 /// Whoever runs the tests; and, when that is root, a user without groups.
 pub fn everybody() -> Vec<Place> {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
-    if root { vec![Place::new(false), Place::new(true)] } else { vec![Place::new(false)] }
+    if is_root() { vec![Place::new(false), Place::new(true)] } else { vec![Place::new(false)] }
 }
 
 pub fn anybody() -> Place {
@@ -53,7 +40,7 @@ impl Place {
         let name = format!("hotcell-events-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let place = Place { dir: std::env::temp_dir().join(name), user };
         std::fs::create_dir(&place.dir).expect("a directory can be made");
-        std::fs::set_permissions(&place.dir, PermissionsExt::from_mode(0o755)).expect("it is ours");
+        set_mode(&place.dir, 0o755);
         // Where the user can reach it.
         let there = place.path("hotcell");
         std::fs::hard_link(binary(), &there)
@@ -172,31 +159,7 @@ impl Drop for Going<'_> {
 #[track_caller]
 pub fn end(mut child: Child) -> Ran {
     drop(child.stdin.take());
-    let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
-    let errors = std::thread::spawn(move || read_all(&mut err));
-    let output = std::thread::spawn(move || read_all(&mut out));
-    let until = Instant::now() + DEADLINE;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("it is our child") {
-            break status;
-        }
-        if Instant::now() > until {
-            let _ = child.kill();
-            panic!("it hangs");
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    };
-    Ran {
-        code: status.code().unwrap_or_else(|| -status.signal().unwrap_or(0)),
-        stdout: output.join().expect("it reads"),
-        stderr: errors.join().expect("it reads"),
-    }
-}
-
-fn read_all(from: &mut impl Read) -> String {
-    let mut bytes = vec![];
-    from.read_to_end(&mut bytes).expect("a pipe can be read");
-    String::from_utf8_lossy(&bytes).into_owned()
+    Ran::of(child)
 }
 
 impl Ran {
@@ -204,25 +167,6 @@ impl Ran {
     pub fn passed(&self) {
         assert_eq!((self.code, self.stderr.as_str()), (0, ""));
     }
-
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: exit {} {}", self.code, self.stderr))
-    }
-
-    /// One sentence of ours with these parts, exit 125, and nothing else.
-    #[track_caller]
-    pub fn refused(&self, parts: &[&str]) {
-        assert_eq!((self.code, self.stdout.as_str()), (125, ""), "it was not refused: {}", self.stderr);
-        assert!(self.stderr.starts_with("hotcell: error: ") && self.stderr.lines().count() == 1, "{}", self.stderr);
-        for part in parts {
-            assert!(self.stderr.contains(part), "`{part}` is not in: {}", self.stderr);
-        }
-    }
-}
-
-pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
 }
 
 pub fn is_last(event: &RunEvent) -> bool {

@@ -3,24 +3,20 @@
 //! `HOTCELL_BIN` names the binary where it is not the one that was just built.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-#[allow(dead_code, reason = "it serves the tests of cells too")]
+#[allow(dead_code, reason = "it serves the other tests too")]
 #[path = "../outside/mod.rs"]
 mod outside;
 
 pub use outside::*;
-
-/// An id that owns nothing.
-pub const USER: u32 = 54321;
 
 /// A directory of the test's own: `home` is the home of every run, `work` is where runs start, `tmp` its TMPDIR.
 pub struct Place {
@@ -180,23 +176,9 @@ impl Hotcell {
         let (mut stdin, input) = (child.stdin.take().expect("piped"), std::mem::take(&mut self.stdin));
         // A program may end without reading it.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-        let (mut out, mut err) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
-        let errors = std::thread::spawn(move || read_all(&mut err));
-        let output = std::thread::spawn(move || read_all(&mut out));
-        let until = Instant::now() + DEADLINE;
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("it is our child") {
-                break status;
-            }
-            if Instant::now() > until {
-                child.kill().expect("it is our child");
-                panic!("hotcell did not end within {DEADLINE:?}");
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        };
+        let Output { status, stdout, stderr } = output_of(child);
         writer.join().expect("the writer does not panic");
-        let stdout = output.join().expect("the reader does not panic");
-        let stderr = String::from_utf8_lossy(&errors.join().expect("the reader does not panic")).into_owned();
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
         let code = status.code().unwrap_or_else(|| 1000 + status.signal().unwrap_or(0));
         nothing_left(&self.mark, &mounts);
         assert!(!stderr.contains("panicked"), "{stderr}");
@@ -281,27 +263,9 @@ impl Ran {
     }
 }
 
-pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
-}
-
-pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
-}
-
 /// Says why a test, or a part of one, was not run.
 pub fn skip(why: &str) {
     eprintln!("skipped: {why}");
-}
-
-/// Calls `each` for everything below `dir` that is not a directory, and follows no link.
-pub fn walk(dir: &Path, each: &mut dyn FnMut(&Path)) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => walk(&entry.path(), each),
-            _ => each(&entry.path()),
-        }
-    }
 }
 
 /// Names, modes and contents of everything below `dir`: equal only where nothing was changed.
@@ -313,14 +277,4 @@ pub fn contents(dir: &Path) -> Vec<(PathBuf, u32, Vec<u8>)> {
     });
     all.sort();
     all
-}
-
-pub fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("it is ours");
-}
-
-fn read_all(from: &mut impl Read) -> Vec<u8> {
-    let mut bytes = vec![];
-    from.read_to_end(&mut bytes).expect("a pipe can be read");
-    bytes
 }

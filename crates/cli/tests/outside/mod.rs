@@ -1,7 +1,15 @@
-//! What can be seen from outside: processes, groups and mounts that a run has left; shared by all tests.
+//! The binary from outside: run, waited for, and looked at for processes, groups and mounts that it has left. Shared by all
+//! tests.
+
+mod files;
+mod hotcell;
+pub mod ran;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+pub use files::*;
+pub use hotcell::*;
 
 /// Far more than anything here takes: a test that gets there has found a hang.
 pub const DEADLINE: Duration = Duration::from_secs(240);

@@ -1,34 +1,22 @@
 //! A place with a home and a state of its own, the real binary run in it, and a look from outside at what is left.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-#[allow(dead_code, reason = "it serves the tests of cells too")]
+#[allow(dead_code, reason = "it serves the other tests too")]
 #[path = "../outside/mod.rs"]
 mod outside;
 
+pub use outside::ran::Ran;
 pub use outside::*;
-
-/// An id that owns nothing.
-pub const USER: u32 = 54321;
 
 pub struct Place {
     pub dir: PathBuf,
-}
-
-/// What came of a run.
-pub struct Ran {
-    pub code: i32,
-    pub stdout: String,
-    pub stderr: String,
 }
 
 /// A run that goes on, and has said that it does.
@@ -213,89 +201,14 @@ impl Going {
 
     /// Its end, by itself.
     #[track_caller]
-    pub fn end(mut self) -> Ran {
-        let (mut out, mut err) = (self.child.stdout.take().expect("piped"), self.child.stderr.take().expect("piped"));
-        let errors = std::thread::spawn(move || read_all(&mut err));
-        let output = std::thread::spawn(move || read_all(&mut out));
-        let until = Instant::now() + DEADLINE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
-                break status;
-            }
-            if Instant::now() > until {
-                let _ = self.child.kill();
-                panic!("it hangs");
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        };
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Ran {
-            code: status.code().unwrap_or_else(|| -status.signal().unwrap_or(0)),
-            stdout: text(output.join().expect("it reads")),
-            stderr: text(errors.join().expect("it reads")),
-        }
+    pub fn end(self) -> Ran {
+        Ran::of(self.child)
     }
-}
-
-impl Ran {
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: exit {} {}", self.code, self.stderr))
-    }
-
-    /// One sentence of ours with these parts, exit 125, and nothing else.
-    #[track_caller]
-    pub fn refused(&self, parts: &[&str]) {
-        if let Err(why) = self.is_refused(parts) {
-            panic!("{why}");
-        }
-    }
-
-    pub fn is_refused(&self, parts: &[&str]) -> Result<(), String> {
-        let line = self.stderr.strip_suffix('\n').unwrap_or(&self.stderr);
-        if self.code != 125 || !self.stdout.is_empty() {
-            return Err(format!("it was not refused: exit {} {:?} {:?}", self.code, self.stdout, self.stderr));
-        }
-        if !line.starts_with("hotcell: error: ") || line.contains(|c: char| c.is_control()) || line.len() > 1000 {
-            return Err(format!("not one sentence: {:?}", self.stderr));
-        }
-        match parts.iter().find(|part| !line.contains(**part)) {
-            Some(part) => Err(format!("`{part}` is not in: {line}")),
-            None => Ok(()),
-        }
-    }
-}
-
-pub fn binary() -> PathBuf {
-    std::env::var_os("HOTCELL_BIN").map_or_else(|| env!("CARGO_BIN_EXE_hotcell").into(), PathBuf::from)
-}
-
-pub fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
 }
 
 /// Says why a test, or a part of one, was not run.
 pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
-
-pub fn set_mode(path: &Path, mode: u32) {
-    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("it is ours");
-}
-
-fn walk(dir: &Path, each: &mut dyn FnMut(&Path)) {
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => walk(&entry.path(), each),
-            _ => each(&entry.path()),
-        }
-    }
-}
-
-fn read_all(from: &mut impl Read) -> Vec<u8> {
-    let mut bytes = vec![];
-    from.read_to_end(&mut bytes).expect("a pipe can be read");
-    bytes
 }
 
 /// A number of seconds, as a word that no other process has among its own.

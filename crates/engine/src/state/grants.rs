@@ -5,7 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::store::{Owner, Store, StoreError};
+use super::owner::Owner;
+use super::store::{Store, StoreError};
 use crate::keys::hex;
 use crate::lease::LeaseRefusal;
 

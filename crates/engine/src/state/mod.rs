@@ -3,10 +3,13 @@
 //! A run is written down before it begins and when it ends; a refusal is written down too. What cannot be written down
 //! does not run.
 
+mod admission;
 mod audit;
 mod grants;
+mod owner;
 mod permits;
 mod store;
+mod switches;
 
 use std::fs;
 use std::io;
@@ -22,14 +25,17 @@ use serde_json::{Value, json};
 pub use audit::{Audit, AuditError, Entry, Flaw, Verified};
 pub use grants::IssuedLease;
 pub use permits::Revoked;
-pub use store::{Filter, StoreError, Switch};
+pub use store::{Filter, StoreError};
+pub use switches::Switch;
 
 use crate::keys;
 use crate::lease::{KeyError, LeaseRefusal};
 use crate::receipt::ReceiptKey;
 use crate::repo::RollbackError;
 use crate::request::{Program, Request};
-use store::{Owner, Refusal, Store, Wanted};
+use admission::{Refusal, Wanted};
+use owner::Owner;
+use store::Store;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {

@@ -3,12 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hotcell_contract::{Approval, ExecutionRecord, FailureClass, Lease, Policy, RecordStatus, Stats};
+use hotcell_contract::{ExecutionRecord, FailureClass, RecordStatus, Stats};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::grants::{take_approval, take_run};
-use crate::lease::LeaseRefusal;
+use super::owner::Owner;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -16,43 +15,6 @@ pub enum StoreError {
     Database(#[from] rusqlite::Error),
     #[error("the records are of a newer version of hotcell ({0}): use that one")]
     Newer(i64),
-}
-
-/// Why a run may not begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    Quota { limit: u64, what: &'static str, again_in: Duration },
-    Concurrency { limit: u64 },
-    KillSwitch { reason: String, by: String },
-    Lease(LeaseRefusal),
-    Approval { id: String },
-}
-
-/// What a run is admitted under.
-pub(super) struct Wanted<'a> {
-    pub(super) policy: Option<&'a Policy>,
-    pub(super) lease: Option<&'a Lease>,
-    /// The question to ask, where the policy asks one.
-    pub(super) approval: Option<&'a Approval>,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Quota { limit, what, again_in } => {
-                write!(f, "{limit} runs {what} are used up: come back in {} s", again_in.as_secs_f64().ceil())
-            }
-            Refusal::Concurrency { limit } => write!(f, "{limit} runs are going already: come back when one has ended"),
-            Refusal::KillSwitch { reason, by } => write!(f, "the kill switch is on, by {by}: {reason}"),
-            Refusal::Lease(why) => write!(f, "{why}"),
-            Refusal::Approval { id } => {
-                write!(
-                    f,
-                    "the policy asks for an approval: see `hotcell approve show {id}`, and run the same again when it is granted"
-                )
-            }
-        }
-    }
 }
 
 /// Which records, newest first.
@@ -70,41 +32,6 @@ pub struct Filter {
     /// Only what is older than this record.
     pub before: Option<String>,
     pub limit: u64,
-}
-
-pub struct Switch {
-    /// `None`: for everybody.
-    pub tenant: Option<String>,
-    pub reason: String,
-    pub by: String,
-    pub since: String,
-}
-
-/// The process that a running record belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) pid: i64,
-    /// Ticks since the host's start, so that another process of that number is not taken for it.
-    pub(super) start: i64,
-}
-
-impl Owner {
-    pub(super) fn this() -> Owner {
-        let pid = i64::from(std::process::id());
-        Owner { pid, start: start_of(pid).unwrap_or(0) }
-    }
-
-    pub(super) fn is_alive(self) -> bool {
-        start_of(self.pid) == Some(self.start)
-    }
-}
-
-fn start_of(pid: i64) -> Option<i64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold blanks and parentheses; 22 is the start, and the third field follows the name.
-    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
-    // A zombie runs nothing any more.
-    (fields.first() != Some(&"Z")).then(|| fields.get(19)?.parse().ok())?
 }
 
 pub(super) struct Store {
@@ -176,33 +103,6 @@ impl Store {
             params![id, now, "the process that ran it is gone"],
         )?;
         Ok(())
-    }
-
-    /// Reserves a place under the policy's quotas and writes the record, in one transaction: of fifty callers who come at
-    /// once, only as many are admitted as there is room for.
-    pub(super) fn admit(
-        &mut self,
-        record: &ExecutionRecord,
-        wanted: &Wanted<'_>,
-        now_ms: i64,
-    ) -> Result<Result<(), Refusal>, StoreError> {
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let refusal = match switch_for(&tx, record.tenant_id.as_deref())? {
-            Some(switch) => Some(Refusal::KillSwitch { reason: switch.reason, by: switch.by }),
-            None => refusal(&tx, record, wanted, now_ms)?,
-        };
-        match &refusal {
-            None => insert(&tx, record, now_ms, Some(Owner::this()))?,
-            // The question stays.
-            Some(Refusal::Approval { .. }) => {}
-            // Neither an approval nor a run of a lease was used.
-            Some(_) => {
-                tx.rollback()?;
-                return Ok(refusal.map_or(Ok(()), Err));
-            }
-        }
-        tx.commit()?;
-        Ok(refusal.map_or(Ok(()), Err))
     }
 
     pub(super) fn put(&self, record: &ExecutionRecord, now_ms: i64) -> Result<(), StoreError> {
@@ -297,38 +197,6 @@ impl Store {
         }
         Ok(stats)
     }
-
-    /// Turns a switch on (again), and returns the processes that run something it is for.
-    pub(super) fn switch_on(&mut self, switch: &Switch) -> Result<Vec<Owner>, StoreError> {
-        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        tx.execute(
-            "INSERT INTO switches (tenant_id, reason, by_whom, since) VALUES (?1, ?2, ?3, ?4) \
-             ON CONFLICT (tenant_id) DO UPDATE SET reason = ?2, by_whom = ?3, since = ?4",
-            params![switch.tenant.as_deref().unwrap_or(""), switch.reason, switch.by, switch.since],
-        )?;
-        let sql = "SELECT DISTINCT owner_pid, owner_start FROM records WHERE status = 'running' AND (?1 IS NULL OR tenant_id = ?1)";
-        let owners = {
-            let mut asked = tx.prepare(sql)?;
-            let rows = asked.query_map([&switch.tenant], |row| Ok(Owner { pid: row.get(0)?, start: row.get(1)? }))?;
-            rows.collect::<Result<Vec<_>, _>>()?
-        };
-        tx.commit()?;
-        Ok(owners)
-    }
-
-    pub(super) fn switch_off(&self, tenant: Option<&str>) -> Result<bool, StoreError> {
-        Ok(self.db.execute("DELETE FROM switches WHERE tenant_id = ?1", [tenant.unwrap_or("")])? > 0)
-    }
-
-    pub(super) fn switches(&self) -> Result<Vec<Switch>, StoreError> {
-        let mut asked = self.db.prepare("SELECT tenant_id, reason, by_whom, since FROM switches ORDER BY tenant_id")?;
-        let rows = asked.query_map([], switch_of)?;
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    pub(super) fn switch_for(&self, tenant: Option<&str>) -> Result<Option<Switch>, StoreError> {
-        switch_for(&self.db, tenant)
-    }
 }
 
 /// All that is missing, in one transaction.
@@ -345,92 +213,12 @@ fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     Ok(tx.commit()?)
 }
 
-fn switch_for(db: &Connection, tenant: Option<&str>) -> Result<Option<Switch>, StoreError> {
-    let sql = "SELECT tenant_id, reason, by_whom, since FROM switches WHERE tenant_id = '' OR tenant_id = ?1 ORDER BY tenant_id LIMIT 1";
-    Ok(db.prepare(sql)?.query_row([tenant.unwrap_or("")], switch_of).optional()?)
-}
-
-fn switch_of(row: &Row<'_>) -> rusqlite::Result<Switch> {
-    let tenant: String = row.get(0)?;
-    Ok(Switch {
-        tenant: Some(tenant).filter(|t| !t.is_empty()),
-        reason: row.get(1)?,
-        by: row.get(2)?,
-        since: row.get(3)?,
-    })
-}
-
-/// An approval comes last: it is not used for a run that is refused for another reason.
-fn refusal(
+pub(super) fn insert(
     db: &Connection,
     record: &ExecutionRecord,
-    wanted: &Wanted<'_>,
     now_ms: i64,
-) -> Result<Option<Refusal>, StoreError> {
-    if let Some(policy) = wanted.policy
-        && let Some(refusal) = over_quota(db, record, policy, now_ms)?
-    {
-        return Ok(Some(refusal));
-    }
-    if let Some(lease) = wanted.lease
-        && let Some(why) = take_run(db, lease, record)?
-    {
-        return Ok(Some(Refusal::Lease(why)));
-    }
-    match wanted.approval {
-        Some(asked) => match take_approval(db, asked, record, now_ms)? {
-            // The run of the lease was counted for nothing.
-            Some(waiting) => {
-                db.execute("DELETE FROM lease_runs WHERE record_id = ?1", [&record.record_id])?;
-                Ok(Some(Refusal::Approval { id: waiting.approval_id }))
-            }
-            None => Ok(None),
-        },
-        None => Ok(None),
-    }
-}
-
-fn over_quota(
-    db: &Connection,
-    record: &ExecutionRecord,
-    policy: &Policy,
-    now_ms: i64,
-) -> Result<Option<Refusal>, StoreError> {
-    for (limit, window, what) in
-        [(policy.max_executions_per_minute, 60_000, "a minute"), (policy.max_executions_per_hour, 3_600_000, "an hour")]
-    {
-        let Some(limit) = limit else { continue };
-        // The oldest of the newest `limit` runs: when it leaves the window, there is room again.
-        let sql = "SELECT created_ms FROM records WHERE COALESCE(tenant_id, '') = ?1 AND policy_id = ?2 AND created_ms > ?3 \
-                   AND status <> 'denied' ORDER BY created_ms DESC LIMIT 1 OFFSET ?4";
-        let oldest: Option<i64> = db
-            .prepare(sql)?
-            .query_row(
-                params![record.tenant_id.as_deref().unwrap_or(""), record.policy_id, now_ms - window, limit as i64 - 1],
-                |row| row.get(0),
-            )
-            .optional()?;
-        if let Some(oldest) = oldest {
-            let again_in = Duration::from_millis((oldest + window - now_ms).max(1) as u64);
-            return Ok(Some(Refusal::Quota { limit, what, again_in }));
-        }
-    }
-    if let Some(limit) = policy.max_concurrent {
-        let sql =
-            "SELECT owner_pid, owner_start FROM records WHERE COALESCE(tenant_id, '') = ?1 AND status = 'running'";
-        let mut asked = db.prepare(sql)?;
-        let rows = asked.query_map([record.tenant_id.as_deref().unwrap_or("")], |row| {
-            Ok(Owner { pid: row.get(0)?, start: row.get(1)? })
-        })?;
-        let going = rows.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|owner| owner.is_alive()).count() as u64;
-        if going >= limit {
-            return Ok(Some(Refusal::Concurrency { limit }));
-        }
-    }
-    Ok(None)
-}
-
-fn insert(db: &Connection, record: &ExecutionRecord, now_ms: i64, owner: Option<Owner>) -> Result<(), StoreError> {
+    owner: Option<Owner>,
+) -> Result<(), StoreError> {
     let sql = format!(
         "INSERT INTO records ({COLUMNS}, created_ms, owner_pid, owner_start) VALUES \
          (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)"

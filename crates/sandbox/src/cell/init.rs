@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::{Run, Step, crowd, payload};
 use crate::spec::Limits;
-use crate::sys::process;
+use crate::sys::{process, signal};
 use crate::wire::{self, COUNT, Failure, FromCell, Plan, Rusage};
 
 pub(crate) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
@@ -28,7 +28,7 @@ pub(crate) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
 }
 
 fn start(run: &Run, plan: &Plan) -> Result<(process::Pid, OwnedFd), Failure> {
-    let signals = process::signal_fd(&[libc::SIGCHLD]).step("watch for children", "")?;
+    let signals = signal::watch(&[libc::SIGCHLD]).step("watch for children", "")?;
     let main = process::spawn(&mut || {
         if let Err(failure) = payload::become_program(run, plan) {
             let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
@@ -71,9 +71,9 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             match rustix::net::recv(supervisor.as_fd(), &mut byte, rustix::net::RecvFlags::DONTWAIT) {
                 Ok((1.., _)) if byte[0] == COUNT => tell_too_many(),
                 Ok((1.., _)) => {
-                    process::signal_everyone_else(libc::SIGTERM);
+                    signal::send_to_everyone_else(libc::SIGTERM);
                     // One that stopped itself could not hear it otherwise.
-                    process::signal_everyone_else(libc::SIGCONT);
+                    signal::send_to_everyone_else(libc::SIGCONT);
                 }
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                 // The supervisor is gone, and so is everybody's reason to be here.
@@ -81,7 +81,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             }
         }
         if signal {
-            while process::read_signal(signals.as_fd()).is_some() {}
+            while signal::read(signals.as_fd()).is_some() {}
             // As long as it is not reaped, the main process counts.
             if crowded.is_some() && process::is_dead(main) {
                 tell_too_many();

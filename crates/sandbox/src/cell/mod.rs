@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::filter::Filter;
 use crate::spec::{BROKER_PORT, Network};
-use crate::sys::{process, socket};
+use crate::sys::{process, signal, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 use aside::Aside;
 
@@ -165,7 +165,7 @@ fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built
     process::set_name(c"hotcell-init");
     process::forget_arguments();
     // The kernel keeps signals of the program's from an init that has no handler for them; ours had the runtime's.
-    process::reset_signals();
+    signal::reset();
     process::setsid().step("leave the terminal", "")?;
     process::new_session_keyring().step("new keyring", "")?;
     process::set_host_name("cell").step("set the host name", "")?;

@@ -8,13 +8,13 @@ use super::{Run, Step, crowd};
 use crate::filter::Needs;
 use crate::spec::Limits;
 use crate::sys::process::{self, CArray};
-use crate::sys::seccomp;
+use crate::sys::{seccomp, signal};
 use crate::wire::{self, Failure, FromCell, Plan};
 
 /// Becomes the program, or says why not.
 pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     process::setsid().step("new session", "")?;
-    process::unblock_signals();
+    signal::unblock();
     // A name that can't be entered is the caller's mistake, named like one.
     rustix::process::chdir(plan.cwd.as_path()).step("enter the working directory", &plan.cwd)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::cell::{self, Run, Step};
 use crate::filter::Filter;
-use crate::sys::{process, socket};
+use crate::sys::{process, signal, socket};
 use crate::wire::{self, Entry, Failure, FromCell, Plan};
 use std::os::fd::AsFd;
 
@@ -72,7 +72,7 @@ fn prepare(porter: &OwnedFd) -> Result<Option<(Entry, Vec<OwnedFd>)>, Failure> {
     process::die_with_parent().step("tie init to the runtime", "")?;
     process::set_name(c"hotcell-init");
     process::forget_arguments();
-    process::reset_signals();
+    signal::reset();
     process::raise_open_files();
     rustix::process::umask(Mode::empty());
     socket::send(porter.as_fd(), HERE, &[]).step("tell the porter", "")?;

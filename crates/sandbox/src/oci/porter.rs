@@ -9,8 +9,7 @@ use super::visit::Visit;
 use crate::cell::{self, Birth, Step};
 use crate::cgroup;
 use crate::spec::RuntimeKind;
-use crate::sys::mount;
-use crate::sys::process;
+use crate::sys::{mount, process, signal};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 
 /// The whole life of the porter. Never returns, never unwinds into the launcher's stack.
@@ -50,7 +49,7 @@ fn prepare(birth: &Birth<'_>) -> Result<OwnedFd, Failure> {
     if cell::is_dead(&launcher) {
         process::exit_now(0);
     }
-    process::reset_signals();
+    signal::reset();
     rustix::process::umask(rustix::fs::Mode::empty());
     process::adopt_orphans().step("adopt orphans", "")?;
     mount::make_private().step("make mounts private", "/")?;

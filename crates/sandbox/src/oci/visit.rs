@@ -13,7 +13,7 @@ use crate::cell::{Step, c_path};
 use crate::error::RUNTIME;
 use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::process::{self, CArray, Pid};
-use crate::sys::socket;
+use crate::sys::{signal, socket};
 use crate::wire::{self, Entry, Failure, FromCell, Order, Rusage, TERMINATE};
 
 /// As much of what a runtime says as fits into a sentence.
@@ -116,7 +116,7 @@ impl Visit {
                 let mut byte = [0u8; 16];
                 match rustix::net::recv(&self.supervisor, &mut byte, rustix::net::RecvFlags::DONTWAIT) {
                     // It passes signals on.
-                    Ok((1.., _)) if byte[0] == TERMINATE => process::signal(called.pid, libc::SIGTERM),
+                    Ok((1.., _)) if byte[0] == TERMINATE => signal::send(called.pid, libc::SIGTERM),
                     Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                     _ => break None,
                 }
@@ -144,7 +144,7 @@ impl Visit {
     /// Starts the runtime. With `init` it has nothing of the program's and passes that socket on; without, it has the
     /// program's streams and is in its groups.
     fn call(&self, runtime: &Runtime, laid: &Laid, init: Option<BorrowedFd<'_>>) -> Result<Called, Failure> {
-        let signals = process::signal_fd(&[libc::SIGCHLD]).step("watch for children", "")?;
+        let signals = signal::watch(&[libc::SIGCHLD]).step("watch for children", "")?;
         // Nothing of the host's, not even /dev/null: crun gives its streams to the container's user.
         let memory = || rustix::fs::memfd_create(c"hotcell-said", MemfdFlags::CLOEXEC).step("make a file", "");
         let empty = memory()?;
@@ -171,7 +171,7 @@ impl Visit {
         let pid = process::spawn(&mut || {
             let start = || -> io::Result<()> {
                 process::die_with_parent()?;
-                process::unblock_signals();
+                signal::unblock();
                 for group in groups {
                     rustix::io::write(group, b"0")?;
                 }
@@ -233,7 +233,7 @@ impl Called {
         }
         let mut ready = polled[1..].iter().map(|fd| !fd.revents().is_empty());
         let word = fds.map(|fd| fd.is_some() && ready.next().unwrap_or(false));
-        while process::read_signal(self.signals.as_fd()).is_some() {}
+        while signal::read(self.signals.as_fd()).is_some() {}
         self.reap();
         Ok((word, self.status.is_some()))
     }
@@ -249,7 +249,7 @@ impl Called {
     /// Nothing of it is left when this returns: what it leaves becomes our child, and is killed.
     fn end(&mut self) {
         if self.status.is_none() {
-            process::signal(self.pid, libc::SIGKILL);
+            signal::send(self.pid, libc::SIGKILL);
         }
         process::end_children();
     }

@@ -6,10 +6,12 @@
 //! caller's wish to stop. Nothing in it waits for anything else, so no stalled terminal delays a kill and no flood
 //! of output delays an answer. The reason for a kill is noted before the kill.
 
+mod clock;
 mod ending;
 mod escort;
 mod input;
 mod judge_limits;
+mod messages;
 mod meters;
 mod notices;
 mod observe;
@@ -26,9 +28,9 @@ use crate::launcher::{Next, Process};
 use crate::recorder::Recorder;
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Observed, Report, Timings, Violation};
 use crate::spec::{Egress, Network, OnViolation, Spec, Streams};
-use crate::sys::seccomp::{self, Notification};
+use crate::sys::seccomp::Notification;
 use crate::sys::socket;
-use crate::wire::{self, Failure, FromCell, FromLauncher, Plan, Rusage};
+use crate::wire::{self, Failure, Plan, Rusage};
 use crate::witness::{Pending, Witness};
 use input::Input;
 use judge_limits::Samples;
@@ -41,10 +43,6 @@ const MAX_PENDING: usize = 256;
 
 /// How soon to look again at a call of the program's that we make for it.
 const RETRY: Duration = Duration::from_millis(2);
-
-/// A cell that is not ready by then never will be. Generous: on a crowded host a network namespace waits for the kernel to
-/// clear away hundreds of old ones.
-const SET_UP_WITHIN: Duration = Duration::from_secs(120);
 
 /// Asks `launcher` for a cell and stays with it to the end.
 pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: Next) -> Result<Report, SandboxError> {
@@ -242,108 +240,6 @@ impl State<'_> {
         Ok(())
     }
 
-    fn hear_launcher(&mut self) -> Result<(), SandboxError> {
-        let heard = hear(&self.run);
-        let (message, fds) = match heard {
-            Ok(Some(heard)) => heard,
-            Ok(None) => return Err(SandboxError::LauncherDied),
-            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Err(SandboxError::LauncherDied),
-            Err(error) => return Err(SandboxError::Io { what: "hear the launcher", error }),
-        };
-        match message {
-            FromLauncher::Launched { meters, enforced, degraded, cgroup_ns, clone_ns, .. } => {
-                self.meters.group = meters.into_iter().zip(fds).collect();
-                (self.enforced, self.degraded) = (enforced, degraded);
-                self.timings.cgroup = Duration::from_nanos(cgroup_ns);
-                self.timings.clone = Duration::from_nanos(clone_ns);
-            }
-            FromLauncher::Failed(failure) => return Err(failure.into()),
-            FromLauncher::Gone(counters) => {
-                // What the cell said last is in its socket still.
-                while self.cell.is_some() && self.hear_cell_now() {}
-                self.gone = Some(counters);
-                self.end_egress();
-                self.cell = None;
-                self.listener = None;
-                self.input.close();
-            }
-        }
-        Ok(())
-    }
-
-    fn hear_cell(&mut self) {
-        self.hear_cell_now();
-    }
-
-    /// Hears one message, if there is one.
-    fn hear_cell_now(&mut self) -> bool {
-        let Some(cell) = &self.cell else { return false };
-        let (message, fds) = match hear(cell) {
-            Ok(Some(heard)) => heard,
-            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return false,
-            _ => {
-                self.cell = None;
-                return false;
-            }
-        };
-        self.understand(message, fds);
-        true
-    }
-
-    fn understand(&mut self, message: FromCell, fds: Vec<OwnedFd>) {
-        let mut fds = fds.into_iter();
-        match message {
-            FromCell::Starting { mounts_ns } => {
-                self.timings.mounts = Duration::from_nanos(mounts_ns);
-                self.scratch = fds.next();
-                // A kernel of its own shows nothing but that.
-                if let (Some(root), Some(proc)) = (fds.next(), fds.next()) {
-                    let device = self.scratch.as_ref().and_then(|dir| rustix::fs::fstat(dir).ok());
-                    let device = device.map(|stat| stat.st_dev).filter(|_| self.spec.limits.scratch > 0);
-                    let proc_id = rustix::fs::fstat(&proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
-                    let network = self.spec.network;
-                    self.witness = self.wake.try_clone().ok().map(|wake| Witness {
-                        root,
-                        scratch: device,
-                        proc: proc_id,
-                        network,
-                        quiet: self.spec.quiet.clone(),
-                        wake,
-                    });
-                    self.meters.proc = Some(proc);
-                }
-                let now = Instant::now();
-                self.timings.exec = now - self.asked;
-                self.started = Some(now);
-                self.samples.begin(now, &self.meters);
-                self.cpu_before = self.meters.cpu_parts();
-                self.listener = fds.next();
-                if let Some(listener) = &self.listener {
-                    seccomp::wake_synchronously(listener.as_fd());
-                }
-                self.begin_egress(fds.next());
-                self.observation.begin(now);
-            }
-            FromCell::NotExecuted { errno } => self.end = Some(End::NotExecuted { errno }),
-            FromCell::Failed(failure) => self.failure = Some(failure),
-            FromCell::TooMany { tasks } => {
-                let limit = Some(self.spec.limits.processes);
-                let detail = Detail { limit, observed: Some(tasks), ..Detail::default() };
-                self.record_once(Kind::Processes, detail, "the kernel refuses another process");
-            }
-            FromCell::Ended { status, usage, .. } => {
-                self.ended = Some(Instant::now());
-                self.rusage = usage;
-                if self.end.is_none() {
-                    self.end = Some(match libc::WIFSIGNALED(status) {
-                        true => End::Signaled(libc::WTERMSIG(status)),
-                        false => End::Exited(libc::WEXITSTATUS(status)),
-                    });
-                }
-            }
-        }
-    }
-
     fn at(&self) -> Duration {
         self.started.map_or(Duration::ZERO, |start| start.elapsed())
     }
@@ -389,88 +285,6 @@ impl State<'_> {
         }
     }
 
-    fn next_deadline(&self) -> Option<Instant> {
-        if self.gone.is_some() {
-            return None;
-        }
-        let wall = match (self.started, self.killed) {
-            (Some(started), None) => started.checked_add(self.spec.limits.wall),
-            (None, None) => Some(self.asked + SET_UP_WITHIN),
-            _ => None,
-        };
-        let sample = self.next_sample().filter(|_| self.ended.is_none());
-        [wall, self.kill_at, sample, self.retry_at].into_iter().flatten().min()
-    }
-
-    fn check_clock(&mut self) {
-        if self.gone.is_some() {
-            return;
-        }
-        let now = Instant::now();
-        if self.retry_at.is_some_and(|at| now >= at) {
-            self.retry_pending();
-        }
-        if self.kill_at.is_some_and(|at| now >= at) {
-            self.kill_at = None;
-            self.kill_cell();
-        }
-        if self.killed.is_none() && self.ended.is_none() {
-            match self.started {
-                Some(started) if now.duration_since(started) >= self.spec.limits.wall => {
-                    let detail = Detail { limit: Some(self.spec.limits.wall.as_millis() as u64), ..Detail::default() };
-                    self.killed = Some(Kill::WallTime);
-                    self.record(Kind::Timeout, detail, "wall clock");
-                    self.terminate();
-                }
-                None if now.duration_since(self.asked) >= SET_UP_WITHIN => {
-                    self.failure = Some(Failure {
-                        step: "set the cell up in time".into(),
-                        what: String::new(),
-                        errno: libc::ETIMEDOUT,
-                    });
-                    self.kill_cell();
-                    self.started = Some(now);
-                }
-                _ => {}
-            }
-        }
-        if self.ended.is_none() && self.next_sample().is_some_and(|at| now >= at) {
-            self.sample(now);
-            if self.observation.next().is_some_and(|at| now >= at) {
-                self.observe(now);
-            }
-        }
-    }
-
-    /// For the limits, or for an observer, whose sample is one for the limits first.
-    fn next_sample(&self) -> Option<Instant> {
-        [self.samples.next(), self.observation.next()].into_iter().flatten().min()
-    }
-
-    fn sample(&mut self, now: Instant) {
-        let breaches = self.samples.take(now, &self.meters, self.scratch.as_ref(), &self.spec.limits);
-        if self.samples.seem_too_many(self.spec.limits.processes)
-            && let Some(cell) = &self.cell
-        {
-            let _ = socket::send(cell.as_fd(), &[wire::COUNT], &[]);
-        }
-        for (kind, detail, evidence) in breaches {
-            let kill = match kind {
-                Kind::Timeout => Some(Kill::CpuTime),
-                // An oom kill has been the kernel's own doing: the program may go on without that process.
-                Kind::Memory if evidence.ends_with("sampled") => Some(Kill::Memory),
-                _ => None,
-            };
-            if let (Some(kill), None) = (kill, self.killed) {
-                self.killed = Some(kill);
-                self.record_once(kind, detail, evidence);
-                if kill == Kill::CpuTime { self.terminate() } else { self.kill_cell() }
-            } else {
-                self.record_once(kind, detail, evidence);
-            }
-        }
-    }
-
     /// SIGTERM to everyone, SIGKILL when the grace is over.
     fn terminate(&mut self) {
         self.kill_at = Some(Instant::now() + self.spec.limits.grace);
@@ -505,14 +319,5 @@ impl State<'_> {
             }
             Some(_) => self.kill_cell(),
         }
-    }
-}
-
-/// Without waiting. One that has closed with a word of ours unread, which came too late: the kernel tells of that first, and
-/// once, and of what was said before only then.
-fn hear<T: serde::de::DeserializeOwned>(from: &OwnedFd) -> std::io::Result<Option<(T, Vec<OwnedFd>)>> {
-    match wire::receive(from, false) {
-        Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => wire::receive(from, false),
-        heard => heard,
     }
 }

@@ -9,6 +9,7 @@ pub(crate) mod files;
 pub(crate) mod mount;
 pub(crate) mod process;
 pub(crate) mod seccomp;
+pub(crate) mod signal;
 pub(crate) mod socket;
 
 use std::io;

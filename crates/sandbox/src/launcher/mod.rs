@@ -4,6 +4,8 @@
 //! what must not outlive a cell: the init process, the groups. It ends when the supervisor's socket does, after the
 //! last cell; a run whose own socket ends is killed.
 
+mod handle;
+
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -17,69 +19,22 @@ use crate::oci;
 use crate::report::Applied;
 use crate::spec::{Layer, Network, Tree};
 use crate::sys::process::{self, Pid, Side};
-use crate::sys::socket;
+use crate::sys::{signal, socket};
 use crate::wire::{self, Failure, FromLauncher, Order, Plan, REQUEST_FDS};
+
+pub use handle::Next;
+pub(crate) use handle::Process;
 
 const SOCKET: i32 = 3;
 
 const CELL_NAMESPACES: i32 =
     libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-/// Above anything a user database gives out, so that no file of the host is owned by it.
-const HOST_ID_BASE: u32 = 0x7000_0000;
-
-/// The supervisor's side.
-pub(crate) struct Process {
-    socket: Option<OwnedFd>,
-    pid: Pid,
-}
-
-impl Process {
-    /// Forks the launcher. The caller has checked that it is single-threaded.
-    pub(crate) fn start(ahead: usize) -> io::Result<Process> {
-        let (ours, theirs) = socket::pair()?;
-        match process::fork()? {
-            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
-            Side::Child => {
-                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs, ahead)));
-                process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
-            }
-        }
-    }
-}
-
-impl Process {
-    /// Hands a request over, with what the launcher may expect next.
-    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS], next: Next) -> io::Result<()> {
-        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
-        socket::send(socket.as_fd(), if next == Next::Likely { MORE } else { ENOUGH }, fds)?;
-        if next == Next::Never {
-            rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        drop(self.socket.take());
-        process::wait_for(self.pid);
-    }
-}
-
-/// What comes after a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Others: cells are built ahead for them.
-    Likely,
-    /// Probably nothing: no cell is built ahead, because it would only be in the way.
-    Unlikely,
-    /// Nothing, for sure: the launcher clears up beside the caller's own work, and ends.
-    Never,
-}
-
 const MORE: &[u8] = b"m";
 const ENOUGH: &[u8] = b"e";
+
+/// Above anything a user database gives out, so that no file of the host is owned by it.
+const HOST_ID_BASE: u32 = 0x7000_0000;
 
 fn live(socket: OwnedFd, ahead: usize) -> io::Result<()> {
     process::set_name(c"hotcell-launch");
@@ -168,7 +123,7 @@ impl Launcher {
         let (enforced, degraded) = host::layers(&base, landlock, &ids);
         Ok(Launcher {
             socket: Some(socket),
-            signals: process::signal_fd(&[libc::SIGCHLD])?,
+            signals: signal::watch(&[libc::SIGCHLD])?,
             own: process::pidfd_open(std::process::id() as Pid)?,
             base,
             ids,
@@ -187,7 +142,7 @@ impl Launcher {
         while self.socket.is_some() || !self.cells.is_empty() {
             let (request, dead, asked) = self.wait()?;
             if dead {
-                while process::read_signal(self.signals.as_fd()).is_some() {}
+                while signal::read(self.signals.as_fd()).is_some() {}
                 while let Some(dead) = process::reap() {
                     self.bury(dead.pid);
                 }

@@ -1,0 +1,56 @@
+//! The supervisor's side: starts the launcher, asks it for cells, waits for its end.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::{ENOUGH, MORE, live};
+use crate::sys::process::{self, Pid, Side};
+use crate::sys::socket;
+use crate::wire::REQUEST_FDS;
+
+pub(crate) struct Process {
+    socket: Option<OwnedFd>,
+    pid: Pid,
+}
+
+impl Process {
+    /// Forks the launcher. The caller has checked that it is single-threaded.
+    pub(crate) fn start(ahead: usize) -> io::Result<Process> {
+        let (ours, theirs) = socket::pair()?;
+        match process::fork()? {
+            Side::Parent(pid) => Ok(Process { socket: Some(ours), pid }),
+            Side::Child => {
+                let lived = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| live(theirs, ahead)));
+                process::exit_now(if matches!(lived, Ok(Ok(()))) { 0 } else { 70 })
+            }
+        }
+    }
+
+    /// Hands a request over, with what the launcher may expect next.
+    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS], next: Next) -> io::Result<()> {
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        socket::send(socket.as_fd(), if next == Next::Likely { MORE } else { ENOUGH }, fds)?;
+        if next == Next::Never {
+            rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.socket.take());
+        process::wait_for(self.pid);
+    }
+}
+
+/// What comes after a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Others: cells are built ahead for them.
+    Likely,
+    /// Probably nothing: no cell is built ahead, because it would only be in the way.
+    Unlikely,
+    /// Nothing, for sure: the launcher clears up beside the caller's own work, and ends.
+    Never,
+}

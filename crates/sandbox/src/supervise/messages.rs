@@ -1,0 +1,124 @@
+//! What the launcher and the cell say, and what follows from it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::State;
+use crate::error::SandboxError;
+use crate::report::{Detail, End, Kind};
+use crate::sys::seccomp;
+use crate::wire::{self, FromCell, FromLauncher};
+use crate::witness::Witness;
+
+impl State<'_> {
+    pub(super) fn hear_launcher(&mut self) -> Result<(), SandboxError> {
+        let heard = hear(&self.run);
+        let (message, fds) = match heard {
+            Ok(Some(heard)) => heard,
+            Ok(None) => return Err(SandboxError::LauncherDied),
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Err(SandboxError::LauncherDied),
+            Err(error) => return Err(SandboxError::Io { what: "hear the launcher", error }),
+        };
+        match message {
+            FromLauncher::Launched { meters, enforced, degraded, cgroup_ns, clone_ns, .. } => {
+                self.meters.group = meters.into_iter().zip(fds).collect();
+                (self.enforced, self.degraded) = (enforced, degraded);
+                self.timings.cgroup = Duration::from_nanos(cgroup_ns);
+                self.timings.clone = Duration::from_nanos(clone_ns);
+            }
+            FromLauncher::Failed(failure) => return Err(failure.into()),
+            FromLauncher::Gone(counters) => {
+                // What the cell said last is in its socket still.
+                while self.cell.is_some() && self.hear_cell_now() {}
+                self.gone = Some(counters);
+                self.end_egress();
+                self.cell = None;
+                self.listener = None;
+                self.input.close();
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn hear_cell(&mut self) {
+        self.hear_cell_now();
+    }
+
+    /// Hears one message, if there is one.
+    fn hear_cell_now(&mut self) -> bool {
+        let Some(cell) = &self.cell else { return false };
+        let (message, fds) = match hear(cell) {
+            Ok(Some(heard)) => heard,
+            Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return false,
+            _ => {
+                self.cell = None;
+                return false;
+            }
+        };
+        self.understand(message, fds);
+        true
+    }
+
+    fn understand(&mut self, message: FromCell, fds: Vec<OwnedFd>) {
+        let mut fds = fds.into_iter();
+        match message {
+            FromCell::Starting { mounts_ns } => {
+                self.timings.mounts = Duration::from_nanos(mounts_ns);
+                self.scratch = fds.next();
+                // A kernel of its own shows nothing but that.
+                if let (Some(root), Some(proc)) = (fds.next(), fds.next()) {
+                    let device = self.scratch.as_ref().and_then(|dir| rustix::fs::fstat(dir).ok());
+                    let device = device.map(|stat| stat.st_dev).filter(|_| self.spec.limits.scratch > 0);
+                    let proc_id = rustix::fs::fstat(&proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+                    let network = self.spec.network;
+                    self.witness = self.wake.try_clone().ok().map(|wake| Witness {
+                        root,
+                        scratch: device,
+                        proc: proc_id,
+                        network,
+                        quiet: self.spec.quiet.clone(),
+                        wake,
+                    });
+                    self.meters.proc = Some(proc);
+                }
+                let now = Instant::now();
+                self.timings.exec = now - self.asked;
+                self.started = Some(now);
+                self.samples.begin(now, &self.meters);
+                self.cpu_before = self.meters.cpu_parts();
+                self.listener = fds.next();
+                if let Some(listener) = &self.listener {
+                    seccomp::wake_synchronously(listener.as_fd());
+                }
+                self.begin_egress(fds.next());
+                self.observation.begin(now);
+            }
+            FromCell::NotExecuted { errno } => self.end = Some(End::NotExecuted { errno }),
+            FromCell::Failed(failure) => self.failure = Some(failure),
+            FromCell::TooMany { tasks } => {
+                let limit = Some(self.spec.limits.processes);
+                let detail = Detail { limit, observed: Some(tasks), ..Detail::default() };
+                self.record_once(Kind::Processes, detail, "the kernel refuses another process");
+            }
+            FromCell::Ended { status, usage, .. } => {
+                self.ended = Some(Instant::now());
+                self.rusage = usage;
+                if self.end.is_none() {
+                    self.end = Some(match libc::WIFSIGNALED(status) {
+                        true => End::Signaled(libc::WTERMSIG(status)),
+                        false => End::Exited(libc::WEXITSTATUS(status)),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Without waiting. One that has closed with a word of ours unread, which came too late: the kernel tells of that first, and
+/// once, and of what was said before only then.
+fn hear<T: serde::de::DeserializeOwned>(from: &OwnedFd) -> std::io::Result<Option<(T, Vec<OwnedFd>)>> {
+    match wire::receive(from, false) {
+        Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => wire::receive(from, false),
+        heard => heard,
+    }
+}
