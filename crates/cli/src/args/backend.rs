@@ -10,10 +10,10 @@ pub(crate) struct BackendArgs {
     #[arg(long, value_enum, value_name = "B", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) backend: Option<Backend>,
     /// The OCI runtime: runc, crun, youki, runsc or a path [default: the first there is]
-    #[arg(long, value_name = "R", help_heading = "Cell")]
+    #[arg(long, value_name = "R", hide_short_help = true, help_heading = "Cell")]
     pub(crate) runtime: Option<PathBuf>,
     /// A container image for the root: an OCI layout, an archive or a directory
-    #[arg(long, value_name = "PATH", help_heading = "Cell")]
+    #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Cell")]
     pub(crate) image: Option<PathBuf>,
 }
 

@@ -54,7 +54,7 @@ const DEVICES: [(&str, u32, u32); 5] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9)];
 
 /// What tells of the host or its kernel more than a program needs. All of /proc is read-only besides.
-const MASKED: [&str; 9] =
+pub(crate) const MASKED: [&str; 9] =
     ["kcore", "keys", "key-users", "kallsyms", "modules", "timer_list", "cmdline", "config.gz", "locks"];
 
 const ETC: [(&str, &str); 6] = [

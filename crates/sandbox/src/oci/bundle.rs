@@ -5,26 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::inside;
+use crate::cell::root::MASKED;
 use crate::cell::{GID, UID};
 use crate::spec::{Network, RuntimeKind};
 use crate::wire::{Order, Plan};
-
-/// What tells of the host or its kernel more than a program needs. Runtimes pass over what a kernel does not have.
-const MASKED: [&str; 13] = [
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/key-users",
-    "/proc/kallsyms",
-    "/proc/modules",
-    "/proc/timer_list",
-    "/proc/cmdline",
-    "/proc/config.gz",
-    "/proc/locks",
-    "/proc/acpi",
-    "/proc/scsi",
-    "/proc/sched_debug",
-    "/proc/latency_stats",
-];
 
 /// The host id of a container's root: nobody's, and no process of the container has it once the program runs.
 const ROOT_OUTSIDE: u32 = 0x6fff_ffff;
@@ -45,11 +29,11 @@ impl Bundle<'_> {
             "destination": "/proc",
             "type": "proc",
             "source": "proc",
-            "options": ["nosuid", "noexec", "nodev"],
+            "options": ["nosuid", "noexec", "nodev", "ro"],
         })];
         if kind == RuntimeKind::Crun {
             // It makes devices in any case, and needs a directory of its own for them.
-            let options = ["nosuid", "strictatime", "mode=755", "size=64k"];
+            let options = ["nosuid", "nodev", "mode=755", "size=64k", "ro"];
             mounts.push(json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": options}));
         }
         mounts.extend(self.places(kind).iter().map(|at| self.bind(at)));
@@ -82,7 +66,12 @@ impl Bundle<'_> {
 
     fn bind(&self, at: &str) -> Value {
         let source = self.rootfs.join(at.trim_start_matches('/'));
-        json!({"destination": at, "type": "bind", "source": source, "options": ["rbind", "rprivate"]})
+        let mut options = vec!["rbind", "rprivate"];
+        if at == "/dev" {
+            // Only the directory: what is in it are mounts of their own.
+            options.extend(["nosuid", "nodev", "ro"]);
+        }
+        json!({"destination": at, "type": "bind", "source": source, "options": options})
     }
 
     fn process(&self, own_kernel: bool) -> Value {
@@ -119,7 +108,8 @@ impl Bundle<'_> {
         if self.plan.network != Network::Full {
             namespaces.push("network");
         }
-        let mut linux = json!({"maskedPaths": MASKED, "readonlyPaths": ["/proc"]});
+        let masked: Vec<String> = MASKED.iter().map(|name| format!("/proc/{name}")).collect();
+        let mut linux = json!({"maskedPaths": masked});
         if !own_kernel {
             namespaces.push("cgroup");
             if self.order.root {

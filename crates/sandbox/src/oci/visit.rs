@@ -60,18 +60,20 @@ impl Visit {
         let mut called = self.call(runtime, laid, Some(theirs.as_fd()))?;
         drop(theirs);
         let started = wire::now_ns();
-        let mut here = false;
+        // Whether there is anything to complain about: it runs, or nobody wants it to.
+        let mut served = false;
         let mut failure = None;
         loop {
             let (word, dead) = called.wait([Some(self.leash.as_fd()), ours.as_ref().map(AsFd::as_fd)])?;
             if word[0] {
+                served = true;
                 break;
             }
             if let (true, Some(init)) = (word[1], &ours) {
                 let mut buf = [0u8; wire::MESSAGE];
                 match socket::receive(init.as_fd(), &mut buf, false) {
                     Ok(Some((n, _))) if &buf[..n] == HERE => {
-                        here = true;
+                        served = true;
                         laid.take_init_away()?;
                         let mounts_ns = mounts_ns + (wire::now_ns() - started);
                         self.tell(init, laid, order, mounts_ns)?;
@@ -90,7 +92,7 @@ impl Visit {
         called.end();
         match failure {
             Some(failure) => Err(failure),
-            None if here => Ok(()),
+            None if served => Ok(()),
             None => Err(called.complaint(runtime)),
         }
     }
@@ -129,7 +131,7 @@ impl Visit {
             }
         };
         called.end();
-        if !laid.state().join(PID_FILE).exists() {
+        if status.is_some() && !laid.state().join(PID_FILE).exists() {
             return Err(called.complaint(runtime));
         }
         if let Some(status) = status {
