@@ -20,6 +20,8 @@ mod root;
 mod source;
 mod store;
 mod tar;
+#[cfg(test)]
+mod tests;
 mod unpack;
 
 use std::ffi::OsString;
