@@ -3,7 +3,7 @@
 //! An image's identity is the digest of its configuration, which has the digests of all layers as they are uncompressed: it
 //! says what the root is to the last byte, and is the same in a layout, in either archive, and however layers are compressed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
@@ -233,15 +233,16 @@ pub(super) fn of_docker_archive(source: &Source) -> Result<Plan, ImageError> {
 
 /// What could be meant, at least one, each once.
 fn candidates(index: &Index) -> Result<Vec<Descriptor>, ImageError> {
-    let known = |one: &&Descriptor| one.is_index() || MANIFESTS.contains(&one.media_type.as_str());
-    let images: Vec<&Descriptor> = index.manifests.iter().filter(known).collect();
-    let mut chosen: Vec<Descriptor> = vec![];
+    let is_image = |one: &&Descriptor| one.is_index() || MANIFESTS.contains(&one.media_type.as_str());
+    let images: Vec<&Descriptor> = index.manifests.iter().filter(is_image).collect();
+    let (mut chosen, mut known) = (vec![], HashSet::new());
     for one in &images {
-        let runs_here = one.platform.as_ref().is_none_or(Platform::runs_here);
-        if runs_here && chosen.iter().all(|other| other.digest != one.digest) {
+        if one.platform.as_ref().is_none_or(Platform::runs_here) && known.insert(&one.digest) {
             chosen.push((*one).clone());
         }
     }
+    // What says that it runs here, before what does not say.
+    chosen.sort_by_key(|one| one.platform.is_none());
     if !chosen.is_empty() {
         return Ok(chosen);
     }

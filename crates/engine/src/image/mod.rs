@@ -36,6 +36,7 @@ use store::{About, Store};
 /// A root file system that was made from an image, or lay there as one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
+    /// Absolute, and through no link.
     pub root: PathBuf,
     /// `sha256:` and the digest of the image's configuration, which is what Docker and Podman show as its id. Empty for a
     /// directory that was a root already: nobody knows what is in it.

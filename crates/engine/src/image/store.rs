@@ -53,8 +53,7 @@ impl Drop for Unfinished {
 
 impl Store {
     pub(super) fn open(dir: &Path) -> Result<Store, ImageError> {
-        let store = Store { dir: dir.to_owned() };
-        let made = || -> io::Result<()> {
+        let found = || -> io::Result<PathBuf> {
             if let Some(above) = dir.parent() {
                 fs::create_dir_all(above)?;
             }
@@ -66,10 +65,10 @@ impl Store {
             // An image may have directories that everybody may write to: nobody else may come near them.
             let ours = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o077 == 0;
             let not_ours = "it must be a directory of yours that nobody else may enter: chmod 700 it";
-            if ours { Ok(()) } else { Err(io::Error::other(not_ours)) }
+            if ours { dir.canonicalize() } else { Err(io::Error::other(not_ours)) }
         };
-        made().map_err(|e| store.error(e))?;
-        Ok(store)
+        let dir = found().map_err(|error| ImageError::Store { path: dir.to_owned(), error })?;
+        Ok(Store { dir })
     }
 
     fn error(&self, error: io::Error) -> ImageError {

@@ -73,7 +73,7 @@ fn of_several_platforms_this_one_is_chosen() {
     let said = sentence(open_files("platform-none", &files));
     assert!(said.contains("for `linux/arm64/v8`, `linux/amd64/v3`, `unknown/unknown`, and this host runs linux/amd64"));
     ours["platform"] = json!({ "os": "linux", "architecture": "amd64" });
-    let all = index(&[other, later, proof, ours]);
+    let all = index(&[other, later, proof, ours.clone()]);
     files.insert("index.json".into(), all.clone());
     assert_eq!(open_files("platforms", &files).expect("an image").digest, built.digest());
     // The same one below: an index of images whose only image is an index of platforms.
@@ -81,6 +81,10 @@ fn of_several_platforms_this_one_is_chosen() {
     let nested = index(&[descriptor(INDEX, &all)]);
     files.insert("index.json".into(), nested.clone());
     assert_eq!(open_files("nested", &files).expect("an image").digest, built.digest());
+    let vague = index(&[descriptor(MANIFEST, b"who knows"), ours]);
+    files.insert(format!("blobs/sha256/{}", sha256(&vague)), vague.clone());
+    files.insert("index.json".into(), index(&[descriptor(INDEX, &vague)]));
+    assert_eq!(open_files("vague", &files).expect("an image").digest, built.digest());
     files.insert(format!("blobs/sha256/{}", sha256(&nested)), nested.clone());
     files.insert("index.json".into(), index(&[descriptor(INDEX, &nested)]));
     assert!(sentence(open_files("nested-twice", &files)).contains("an index is in an index"));

@@ -138,6 +138,8 @@ fn modes_and_owners() {
         assert!(sentence(place.open(&path)).contains("chmod 700 it"));
     }
     fs::set_permissions(place.store(), fs::Permissions::from_mode(0o700)).expect("permissions");
+    // However it is named, a root is named in one way.
+    assert_eq!(open(&path, &place.dir.join("outside/../store")).expect("an image").root, image.root);
     std::os::unix::fs::symlink(place.store(), place.dir.join("link")).expect("a link");
     assert!(sentence(open(&path, &place.dir.join("link"))).contains("chmod 700 it"));
     assert!(sentence(open(&path, &path)).contains("cannot be used"));
