@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod egress;
 mod execute;
+mod image;
 mod judge;
 mod keys;
 mod lease;
@@ -31,6 +32,7 @@ pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{Launcher, SandboxError, Signals, become_init_if_asked, never_honest, raise_open_files};
+pub use image::{Image, ImageError, open as open_image};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use lease::{
     Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, Role, SecretKey, Staging, Trusted, is_part,
