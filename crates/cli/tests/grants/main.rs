@@ -16,6 +16,7 @@ mod refusals;
 mod rollback;
 mod runs;
 mod tampering;
+mod toolchains;
 mod words;
 mod writes;
 
