@@ -6,9 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::Style;
-use anyhow::Context;
 use hotcell_contract::{Policy, show_duration, show_size};
-use hotcell_engine::{Known, Policies, parse_policy};
+use hotcell_engine::{Known, Policies, parse_policy, read_policy};
 use serde_json::json;
 
 use crate::args::{CellArgs, Output, PolicyArgs, PolicyVerb};
@@ -35,7 +34,6 @@ pub(crate) fn policies(flag: Option<&Path>) -> Policies {
 
 pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     let policies = policies(args.state.state_dir.as_deref());
-    let read = |file: &Path| std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()));
     let mut out = std::io::stdout().lock();
     match &args.verb {
         PolicyVerb::List => list(&mut out, &policies.list()?, args.state.output)?,
@@ -47,11 +45,11 @@ pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
             }
         }
         PolicyVerb::Check { file } => {
-            let policy = parse_policy(&read(file)?)?;
+            let policy = parse_policy(&read_policy(file)?)?;
             writeln!(out, "{} is a policy: {}", file.display(), policy.policy_id)?;
         }
         PolicyVerb::Define { file } => {
-            let text = read(file)?;
+            let text = read_policy(file)?;
             parse_policy(&text)?;
             let mut state = state::open(args.state.state_dir.as_deref())?;
             let policy = policies.define(&text)?;

@@ -1,16 +1,16 @@
 //! `hotcell receipt`, and the receipt that a run writes.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use hotcell_contract::{Outcome, Policy, Statement};
 use hotcell_engine::{
-    Asked, Mismatch, PublicKey, ReceiptKey, Request, State, compare_artifacts, compare_result, request_hash,
-    sign_receipt, unverified_statement, verify_receipt,
+    Asked, Mismatch, PublicKey, ReceiptKey, Request, State, compare_artifacts, compare_result, read_regular,
+    request_hash, sign_receipt, unverified_statement, verify_receipt,
 };
 use serde_json::{Value, json};
 
@@ -40,9 +40,6 @@ pub(crate) fn prepare(
     let Some(path) = &args.receipt else { return Ok(None) };
     if path.symlink_metadata().is_ok() {
         bail!("`{}` is there already: give --receipt a new file", path.display());
-    }
-    if args.result.as_ref() == Some(path) {
-        bail!("--receipt and --result name the same file `{}`: give two", path.display());
     }
     run::can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     let state = state::of_run(args)?;
@@ -112,13 +109,7 @@ fn public_key(given: &OsStr) -> anyhow::Result<PublicKey> {
 }
 
 fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    let what = || format!("cannot read `{}`", path.display());
-    let mut bytes = vec![];
-    File::open(path).with_context(what)?.take(most + 1).read_to_end(&mut bytes).with_context(what)?;
-    if bytes.len() as u64 > most {
-        bail!("`{}` has more than {most} bytes: it is something else", path.display());
-    }
-    Ok(bytes)
+    read_regular(path, most).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// What a verification found.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -32,9 +32,18 @@ pub(crate) fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
 
 /// Where a run is written down: in a directory that was named, or that is there because somebody uses it.
 pub(crate) fn of_run(args: &CellArgs) -> anyhow::Result<Option<State>> {
+    Ok(place_of_run(args)?.map(|dir| State::open(&dir)).transpose()?)
+}
+
+/// Whether there is such a place.
+pub(crate) fn is_kept(args: &CellArgs) -> anyhow::Result<bool> {
+    Ok(place_of_run(args)?.is_some())
+}
+
+fn place_of_run(args: &CellArgs) -> anyhow::Result<Option<PathBuf>> {
     let named = args.state_dir.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
     match state_dir(args.state_dir.as_deref()) {
-        Some(dir) if named || is_there(&dir)? => Ok(Some(State::open(&dir)?)),
+        Some(dir) if named || is_there(&dir)? => Ok(Some(dir)),
         _ => Ok(None),
     }
 }

@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod egress;
 mod execute;
+mod files;
 mod judge;
 mod keys;
 mod lease;
@@ -27,6 +28,7 @@ mod verify;
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
+pub use files::{open_regular, read_regular};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{Launcher, SandboxError, Signals, never_honest, raise_open_files};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
@@ -36,7 +38,9 @@ pub use lease::{
 };
 pub use permit::{Denied, Given, Verb, enabled, permit};
 pub use plan::PlanError;
-pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, settle};
+pub use policy::{
+    AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, read as read_policy, settle,
+};
 pub use receipt::{
     Mismatch, PublicKey, ReceiptError, ReceiptFlaw, ReceiptKey, compare_artifacts, compare_result, request_hash,
     sign_receipt, unverified_statement, verify_receipt,

@@ -13,6 +13,7 @@ use hotcell_contract::{
     is_id, show_duration, show_size,
 };
 
+use crate::files::{open_regular, read_text};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
 
 const BUILT_IN: [&str; 8] = [
@@ -133,16 +134,10 @@ impl Policies {
     }
 }
 
-fn read(path: &Path) -> Result<String, PolicyError> {
+/// The text of a policy file.
+pub fn read(path: &Path) -> Result<String, PolicyError> {
     let failed = |error| PolicyError::File { path: path.to_owned(), error };
-    let meta = fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() {
-        return Err(failed(io::Error::other("it is no file")));
-    }
-    if meta.len() > MAX_FILE {
-        return Err(failed(io::Error::other(format!("it has more than {MAX_FILE} bytes"))));
-    }
-    fs::read_to_string(path).map_err(failed)
+    open_regular(path).and_then(|file| read_text(&file, MAX_FILE)).map_err(failed)
 }
 
 /// A policy file, understood and found to be without contradiction.

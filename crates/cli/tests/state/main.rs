@@ -9,6 +9,7 @@ mod harness;
 mod hosts;
 mod killswitch;
 mod limits;
+mod named_files;
 mod policies;
 mod quotas;
 mod records;
