@@ -12,10 +12,10 @@ use hotcell_engine::{
     Asked, Mismatch, PublicKey, ReceiptKey, Request, State, compare_artifacts, compare_result, read_regular,
     request_hash, sign_receipt, unverified_statement, verify_receipt,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::{CellArgs, Output, ReceiptArgs, ReceiptVerb};
-use crate::show::harmless;
+use crate::show::{ascii_json, harmless};
 use crate::{run, state};
 
 /// More than any receipt or result of ours has.
@@ -150,7 +150,7 @@ impl Found {
             (Found::Valid(statement), Output::Json) => {
                 let said = json!({ "valid": true, "reason": null, "message": null, "mismatches": [],
                     "keyid": key.id(), "statement": **statement });
-                writeln!(out, "{}", plain(&said)?)?;
+                writeln!(out, "{}", ascii_json(&said)?)?;
             }
             (Found::Valid(statement), Output::Text) => {
                 writeln!(out, "valid: {}", sentence(statement))?;
@@ -159,12 +159,12 @@ impl Found {
                 let list = mismatches.iter().map(|m| json!({ "subject": m.subject, "what": m.what }));
                 let said = json!({ "valid": false, "reason": reason, "message": message,
                     "mismatches": list.collect::<Vec<_>>(), "keyid": key.id(), "statement": null });
-                writeln!(out, "{}", plain(&said)?)?;
+                writeln!(out, "{}", ascii_json(&said)?)?;
             }
             (Found::NotValid { message, mismatches, .. }, Output::Text) => {
                 writeln!(out, "not valid: {}", harmless(message))?;
                 for mismatch in mismatches.iter().take(20) {
-                    writeln!(out, "  {} {}", harmless(&mismatch.subject), mismatch.what)?;
+                    writeln!(out, "  {} {}", harmless(&mismatch.subject), harmless(&mismatch.what))?;
                 }
                 if let Some(more) = mismatches.len().checked_sub(20).filter(|more| *more > 0) {
                     writeln!(out, "  and {more} more")?;
@@ -190,7 +190,7 @@ fn show(file: &Path) -> anyhow::Result<ExitCode> {
     match unverified_statement(&bytes) {
         Ok(statement) => {
             writeln!(std::io::stderr(), "hotcell: not verified: see `hotcell receipt verify`")?;
-            writeln!(std::io::stdout(), "{}", plain(&serde_json::to_value(statement)?)?)?;
+            writeln!(std::io::stdout(), "{}", ascii_json(&statement)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(flaw) => {
@@ -198,17 +198,4 @@ fn show(file: &Path) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-/// JSON that does not steer a terminal: file names are the program's own.
-fn plain(value: &Value) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for c in serde_json::to_string_pretty(value)?.chars() {
-        match c {
-            '\n' => text.push(c),
-            c if c.is_control() => text += &format!("\\u{:04x}", u32::from(c)),
-            c => text.push(c),
-        }
-    }
-    Ok(text)
 }

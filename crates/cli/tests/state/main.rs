@@ -14,3 +14,4 @@ mod policies;
 mod quotas;
 mod records;
 mod usage;
+mod words;
