@@ -39,7 +39,8 @@ pub use lease::{
 pub use permit::{Denied, Given, Verb, enabled, permit};
 pub use plan::PlanError;
 pub use policy::{
-    AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, read as read_policy, settle,
+    AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, read as read_policy, refused_here,
+    settle,
 };
 pub use receipt::{
     Mismatch, PublicKey, ReceiptError, ReceiptFlaw, ReceiptKey, compare_artifacts, compare_result, request_hash,

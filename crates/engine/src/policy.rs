@@ -292,30 +292,45 @@ fn hosts(
     Ok(if asked.is_empty() { known } else { asked.clone() })
 }
 
-/// What a policy says about a request besides its limits.
-fn admit(policy: &Policy, request: &mut Request) -> Result<(), PolicyError> {
-    let refuse = |class, why: String| Err(PolicyError::Refused { policy: policy.policy_id.clone(), class, why });
+/// What a policy wants that this version does not have, and the class of its refusals.
+fn not_available(policy: &Policy) -> Option<(FailureClass, String)> {
+    let plainly = |why: &str| Some((FailureClass::PolicyViolation, why.to_owned()));
     match (policy.isolation_level, policy.mode) {
-        (IsolationLevel::Process, _) => {}
-        (IsolationLevel::None, _) => {
-            return refuse(FailureClass::PolicyViolation, "isolation_level none is not enabled here".into());
-        }
+        (IsolationLevel::Process, _) => match policy.backend.as_deref() {
+            None | Some("native") => None,
+            Some(backend) => plainly(&format!("backend {backend} is not in this version: leave it out, or say native")),
+        },
+        (IsolationLevel::None, _) => plainly("isolation_level none is not enabled here"),
         (IsolationLevel::Container, _) => {
-            let why = "isolation_level container needs a container backend, which this version does not have";
-            return refuse(FailureClass::PolicyViolation, why.into());
+            plainly("isolation_level container needs a container backend, which this version does not have")
         }
         (IsolationLevel::Vm, Mode::Strict) => {
             let why = "strict mode needs a runtime with a kernel of its own, which is not available here";
-            return refuse(FailureClass::StrictModeUnavailable, why.into());
+            Some((FailureClass::StrictModeUnavailable, why.into()))
         }
         (IsolationLevel::Vm, _) => {
             let why = "isolation_level vm needs a runtime with a kernel of its own, which is not available here";
-            return refuse(FailureClass::StrictModeRequired, why.into());
+            Some((FailureClass::StrictModeRequired, why.into()))
         }
     }
-    if let Some(backend) = policy.backend.as_deref().filter(|backend| *backend != "native") {
-        let why = format!("backend {backend} is not in this version: leave it out, or say native");
-        return refuse(FailureClass::PolicyViolation, why);
+}
+
+/// Why nothing can run under a policy here, by this version or for want of a layer of the host's.
+pub fn refused_here(policy: &Policy) -> Option<String> {
+    let lacks = || {
+        let layers = if policy.require.is_empty() { vec![] } else { hotcell_sandbox::probe() };
+        let lacking =
+            policy.require.iter().find(|name| layers.iter().any(|layer| layer.name == **name && !layer.present));
+        lacking.map(|name| format!("{name} is required, and this host has none"))
+    };
+    not_available(policy).map(|(_, why)| why).or_else(lacks)
+}
+
+/// What a policy says about a request besides its limits.
+fn admit(policy: &Policy, request: &mut Request) -> Result<(), PolicyError> {
+    let refuse = |class, why: String| Err(PolicyError::Refused { policy: policy.policy_id.clone(), class, why });
+    if let Some((class, why)) = not_available(policy) {
+        return refuse(class, why);
     }
     if policy.require_approval && request.input.is_some() {
         let why = "an approval is for code that was seen whole: give a file instead of a directory";

@@ -13,5 +13,6 @@ mod named_files;
 mod policies;
 mod quotas;
 mod records;
+mod tables;
 mod usage;
 mod words;
