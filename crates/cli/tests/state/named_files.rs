@@ -75,6 +75,16 @@ fn a_fifo_in_the_state_directory_is_told_of() {
 }
 
 #[test]
+fn a_fifo_is_no_language() {
+    let place = Place::new();
+    let path = fifo(&place, "own/mine.toml");
+    let words = ["languages", "--languages", "../own"];
+    place.go(&words).refused(&["own/mine.toml", "not a regular file"]);
+    std::fs::remove_file(path).expect("ours");
+    assert_eq!(place.go(&words).code, 0);
+}
+
+#[test]
 fn two_things_are_not_written_into_one_file() {
     let place = Place::new();
     let old = place.write("work/old", "older");
