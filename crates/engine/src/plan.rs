@@ -113,9 +113,9 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
     }
 }
 
-/// Whether the toolchain is the one that the caller's environment finds. Where somebody else has said what may run, it is a
+/// Whether the toolchain, and what was compiled with it before, are those that the caller's environment leads to. Where somebody else has said what may run, it is a
 /// part of that: another one on the caller's PATH would be another program, and bring directories of its own into the cell.
-fn is_callers_choice(request: &Request) -> bool {
+pub(crate) fn is_callers_choice(request: &Request) -> bool {
     let by_policy = |policy: &Policy| policy.require_approval || policy.python == PythonLayer::Capsule;
     request.granted.lease_id.is_none() && !request.policy.as_ref().is_some_and(by_policy)
 }

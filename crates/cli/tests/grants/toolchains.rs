@@ -59,3 +59,23 @@ fn a_capsule_of_the_policys_is_run_by_a_real_python() {
     let ran = go(&mut with_own_tool(&desk, &["run", "--policy", "balanced", "main.py"]));
     assert!(ran.stdout.contains("/src/main.py"), "{} {}", ran.stdout, ran.stderr);
 }
+
+#[test]
+fn under_a_lease_nothing_comes_from_the_callers_cache() {
+    let desk = Desk::new();
+    std::fs::write(desk.path("work/main.c"), "#include <stdio.h>\nint main(void) { puts(\"real\"); }\n").expect("ours");
+    let lease = desk.issue(&["--runs", "9"], &["hotcell run", "c", "main.c"]);
+    let cache = desk.path("cache");
+    let is_cached = |words: &[&str]| {
+        let words = [&["run", "--output", "json"], words, &["main.c"]].concat();
+        let outcome = go(desk.hotcell(&words).env("HOTCELL_CACHE", &cache)).json();
+        assert_eq!((&outcome["status"], &outcome["stdout"]), (&"pass".into(), &"real\n".into()), "{outcome:#}");
+        outcome["phases"][0]["cached"] == true
+    };
+    let leased = ["--lease", text(&lease)];
+    assert!(![is_cached(&leased), is_cached(&leased)].contains(&true));
+    assert!(!cache.exists(), "something was kept");
+    // For himself he may keep what he likes.
+    assert_eq!([is_cached(&[]), is_cached(&[])], [false, true]);
+    assert!(!is_cached(&leased));
+}
