@@ -120,3 +120,33 @@ fn a_request_that_nobody_understands_is_on_record() {
     let good = format!("connect().close()\nprint(ask('GET http://{prompt}/ HTTP/1.1\\r\\n\\r\\n')[-5:].decode())");
     assert_eq!(restricted(&[&prompt], &good).run().passes().out(), "hello\n");
 }
+
+#[test]
+fn a_body_that_goes_wrong_later_is_on_record_too() {
+    let eager = server(|mut stream| {
+        read_head(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n");
+        // To the end of the last chunk, or of the connection.
+        let (mut body, mut byte) = (vec![], [0u8]);
+        while !body.ends_with(b"0\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n > 0) {
+            body.push(byte[0]);
+        }
+        let _ = stream.write_all(HELLO);
+    });
+    let ask = |body: &str| {
+        let source = format!(
+            "s = connect(); s.sendall(b'POST http://{eager}/ HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n')\n\
+             print(s.recv(12).decode()); s.sendall(b'{body}')\n\
+             try: answer(s)\n\
+             except ConnectionResetError: pass"
+        );
+        restricted(&[&eager], &source).run()
+    };
+    let ran = ask("1\\r\\nxyz\\r\\n");
+    ran.violates(CLASS);
+    assert_eq!(ran.out(), "HTTP/1.1 100\n");
+    let attempts = ran.attempts(CLASS);
+    assert_eq!((attempts.len(), &attempts[0]["address"]), (1, &eager.as_str().into()), "{attempts:?}");
+    assert_eq!(attempts[0]["note"], "was sent a malformed body");
+    assert_eq!(ask("1\\r\\nx\\r\\n0\\r\\n\\r\\n").passes().out(), "HTTP/1.1 100\n");
+}
