@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use hotcell_contract::{Approval, Intent, IntentStatus, Review, RiskLevel};
+use hotcell_contract::{Approval, Intent, IntentStatus, Limits, Review, RiskLevel, show_duration, show_size};
 use hotcell_engine::{after, new_id, now};
 use serde_json::json;
 
@@ -66,7 +66,9 @@ fn line(approval: &Approval) -> String {
 }
 
 fn shown(approval: &Approval) -> String {
-    let mut text = vec![line(approval), format!("hash {}", approval.request_hash)];
+    let mut text = vec![line(approval), format!("hash {}", harmless(&approval.request_hash))];
+    let id = |id: &Option<String>| id.as_deref().map_or("none".into(), harmless);
+    text.push(format!("tenant {}, user {}", id(&approval.tenant_id), id(&approval.user_id)));
     let words = |words: &[String]| words.iter().map(|word| harmless(word)).collect::<Vec<_>>().join(" ");
     if !approval.what.argv.is_empty() {
         text.push(format!("arguments {}", words(&approval.what.argv)));
@@ -74,7 +76,8 @@ fn shown(approval: &Approval) -> String {
     for (name, value) in &approval.what.environment {
         text.push(format!("variable {}={}", harmless(name), harmless(value)));
     }
-    text.push(format!("network {}, standard input empty", approval.what.network));
+    text.push(format!("network {}, standard input empty", harmless(&approval.what.network)));
+    text.push(limits(&approval.what.limits));
     if let Some(state) = &approval.what.capsule {
         text.push("capsule, with the state".into());
         text.extend(state.lines().map(harmless));
@@ -87,6 +90,21 @@ fn shown(approval: &Approval) -> String {
         text.extend(source.lines().map(harmless));
     }
     text.join("\n")
+}
+
+fn limits(limits: &Limits) -> String {
+    let time = |ms: u64| show_duration(Duration::from_millis(ms));
+    let cpu_time = limits.cpu_ms.map(|ms| format!("{} of cpu time, ", time(ms))).unwrap_or_default();
+    format!(
+        "limits {} of wall time, {cpu_time}{} cpus, {} of memory, {} processes, {} open files, {} of scratch, {} of output",
+        time(limits.wall_ms),
+        limits.cpus,
+        show_size(limits.memory_bytes),
+        limits.processes,
+        limits.open_files,
+        show_size(limits.scratch_bytes),
+        show_size(limits.output_bytes),
+    )
 }
 
 pub(crate) fn intent(args: IntentArgs) -> anyhow::Result<ExitCode> {
@@ -139,6 +157,6 @@ pub(crate) fn rollback(args: &RollbackArgs) -> anyhow::Result<ExitCode> {
     let mut kept = state::open(args.state.state_dir.as_deref())?;
     let restored = kept.rollback(&args.run, args.repo.as_deref(), args.force, &args.by.name())?;
     let repository = restored.repository.display().to_string();
-    let text = format!("{} files of {repository} are as they were before", restored.files);
+    let text = format!("{} files of {} are as they were before", restored.files, harmless(&repository));
     say(&args.state, &text, &json!({ "run_id": args.run, "repository": repository, "files": restored.files }))
 }

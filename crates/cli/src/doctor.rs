@@ -8,9 +8,14 @@ use hotcell_engine::{Check, Launcher, diagnose};
 use serde_json::json;
 
 use crate::args::{DoctorArgs, Output};
+use crate::grants;
+use crate::show::{harmless, painted};
 
 pub(crate) fn doctor(args: &DoctorArgs, launcher: &Launcher) -> anyhow::Result<ExitCode> {
-    let diagnosis = diagnose(launcher);
+    let mut diagnosis = diagnose(launcher);
+    let switches = switches();
+    diagnosis.ok &= switches.present;
+    diagnosis.checks.push(switches);
     let mut out = std::io::stdout().lock();
     match args.output {
         Output::Json => {
@@ -39,13 +44,22 @@ pub(crate) fn doctor(args: &DoctorArgs, launcher: &Launcher) -> anyhow::Result<E
     Ok(if diagnosis.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// With a file that cannot be used, nothing runs.
+fn switches() -> Check {
+    let (present, detail) = match grants::switches(None) {
+        Ok(_) => (true, "what is enabled can be read".into()),
+        Err(e) => (false, format!("{e:#}")),
+    };
+    Check { name: "hotcell.toml".into(), present, needed: true, detail, remedy: None }
+}
+
 fn line(check: &Check, colour: bool) -> String {
     let (word, style) = match (check.present, check.needed) {
         (true, _) => ("yes ", AnsiColor::Green.on_default()),
         (false, false) => ("weak", AnsiColor::Yellow.on_default()),
         (false, true) => ("NO  ", AnsiColor::Red.on_default().bold()),
     };
-    let word = crate::show::painted(word, style, colour);
+    let word = painted(word, style, colour);
     let remedy = check.remedy.as_ref().map(|r| format!("\n                       to get it: {r}")).unwrap_or_default();
-    format!("{word}  {:<16} {}{remedy}", check.name, check.detail)
+    format!("{word}  {:<16} {}{remedy}", check.name, harmless(&check.detail))
 }

@@ -1,4 +1,4 @@
-//! Exit statuses: the program's own; 128+n for a signal; 124 timeout; 123 another violation; 125 refused; 126, 127.
+//! Exit statuses: the program's own; 128+n for a signal; 124 timeout; 123 another violation; 125 refused; 126, 127; 141 closed pipe.
 
 use std::process::ExitCode;
 
@@ -8,6 +8,17 @@ use hotcell_engine::{ExecuteError, NOT_FOUND, SandboxError};
 /// Refused, bad usage, or Hotcell itself failed.
 pub(crate) fn refused() -> ExitCode {
     ExitCode::from(125)
+}
+
+/// As of a process that SIGPIPE has ended.
+pub(crate) fn closed_pipe() -> ExitCode {
+    ExitCode::from(141)
+}
+
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe))
 }
 
 /// 125, but for a run that was called off before it began, which is what the caller's signal makes it.

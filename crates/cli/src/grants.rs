@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use hotcell_contract::{Capabilities, FailureClass, Policy};
-use hotcell_engine::{AskedLimits, Denied, Given, Leased, Request, StateError, Verb, capabilities, enabled, permit};
-
-use rustix::fs::{Mode, OFlags};
+use hotcell_engine::{
+    AskedLimits, Denied, Given, Leased, Request, StateError, Verb, capabilities, enabled, open_regular, permit,
+};
 
 use crate::args::cell::CellArgs;
 use crate::policy::state_dir;
@@ -23,16 +23,10 @@ pub(crate) fn switches(flag: Option<&std::path::Path>) -> anyhow::Result<Capabil
     Ok(capabilities(state_dir(flag).as_deref(), home.as_deref())?)
 }
 
-/// What a file says that may be a lease.
+/// What a file says that may be a lease. What is longer than any is cut, and malformed then.
 pub(crate) fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
-    // Opening a FIFO waits for somebody to write.
-    let file: std::fs::File =
-        rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?.into();
-    if !file.metadata()?.is_file() {
-        return Err(std::io::ErrorKind::InvalidInput.into());
-    }
     let mut bytes = vec![];
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, MAX_LEASE), &mut bytes)?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(open_regular(path)?, MAX_LEASE), &mut bytes)?;
     Ok(bytes)
 }
 

@@ -9,7 +9,7 @@ use hotcell_engine::{Catalogue, Launcher, Surveyed, survey};
 use serde_json::json;
 
 use crate::args::{LanguagesArgs, Output};
-use crate::show::painted;
+use crate::show::{harmless, painted};
 
 /// What is built in, and a directory of the user's own: by the flag, the environment, or the usual place.
 pub(crate) fn catalogue(own: Option<&Path>) -> anyhow::Result<Catalogue> {
@@ -60,11 +60,11 @@ fn line(language: &Surveyed, colour: bool) -> String {
     let extensions: Vec<String> = language.extensions.iter().map(|e| format!(".{e}")).collect();
     let (mark, style, rest) = match &language.missing {
         None => {
-            let toolchain = painted(&language.toolchain, Style::new().dimmed(), colour);
+            let toolchain = painted(&harmless(&language.toolchain), Style::new().dimmed(), colour);
             ("yes", AnsiColor::Green, format!("{:<10} {toolchain}", number(language.version.as_deref())))
         }
-        Some(why) => ("no ", AnsiColor::Yellow, why.clone()),
+        Some(why) => ("no ", AnsiColor::Yellow, harmless(why)),
     };
     let mark = painted(mark, style.on_default(), colour);
-    format!("{mark}  {:<11} {:<16} {rest}", language.name, extensions.join(" "))
+    format!("{mark}  {:<11} {:<16} {rest}", harmless(&language.name), harmless(&extensions.join(" ")))
 }

@@ -57,10 +57,12 @@ pub(crate) fn lease(args: LeaseArgs) -> anyhow::Result<ExitCode> {
             let done = state::open(state.state_dir.as_deref())?.revoke(&id, &by.name(), &reason)?;
             let value = json!({ "lease_id": id, "told": done.told, "known": done.known });
             if done.known {
-                return say(&state, &format!("{id} is revoked; {} running processes were told", done.told), &value);
+                let text = format!("{} is revoked; {} running processes were told", harmless(&id), done.told);
+                return say(&state, &text, &value);
             }
             let doubt = format!(
-                "{id} is refused from now on, but no lease of that id was issued or used here: is it the right one?"
+                "{} is refused from now on, but no lease of that id was issued or used here: is it the right one?",
+                harmless(&id)
             );
             say(&state, &doubt, &value)?;
             Ok(ExitCode::from(NOT_VALID))
@@ -106,7 +108,8 @@ fn put(lease: &Lease, out: Option<&Path>) -> anyhow::Result<ExitCode> {
             let what = || format!("cannot write `{}`", path.display());
             let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path).with_context(what)?;
             (&file).write_all(text.as_bytes()).with_context(what)?;
-            writeln!(std::io::stdout(), "{} until {}", lease.lease_id, lease.expires_at)?;
+            let (id, until) = (harmless(&lease.lease_id), harmless(&lease.expires_at));
+            writeln!(std::io::stdout(), "{id} until {until}")?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -240,14 +243,14 @@ fn verify(path: &Path, state: &StateArgs) -> anyhow::Result<ExitCode> {
     let verified = state::open(state.state_dir.as_deref())?.verify_lease(&bytes, &switches, None);
     match verified {
         Ok(lease) => {
-            let text =
-                format!("{} is valid until {}, for {}", lease.lease_id, lease.expires_at, harmless(&lease.actor));
+            let [id, until, actor] = [&lease.lease_id, &lease.expires_at, &lease.actor].map(|text| harmless(text));
+            let text = format!("{id} is valid until {until}, for {actor}");
             say(state, &text, &json!({ "valid": true, "lease_id": lease.lease_id, "expires_at": lease.expires_at }))
         }
         Err(hotcell_engine::StateError::Lease(why)) => {
             say(
                 state,
-                &why.to_string(),
+                &harmless(&why.to_string()),
                 &json!({ "valid": false, "reason": why.reason(), "message": why.to_string() }),
             )?;
             Ok(ExitCode::from(NOT_VALID))
@@ -267,7 +270,8 @@ fn list(state: &StateArgs) -> anyhow::Result<ExitCode> {
     let mut out = std::io::stdout().lock();
     for key in &keys {
         let which = if key.current { "current" } else { "previous" };
-        writeln!(out, "key {}  {:<6}  {which:<8}  since {}", key.kid, key.role.name(), key.since)?;
+        let (kid, since) = (harmless(&key.kid), harmless(&key.since));
+        writeln!(out, "key {kid}  {:<6}  {which:<8}  since {since}", key.role.name())?;
     }
     if leases.is_empty() {
         writeln!(out, "no lease was issued here")?;
@@ -277,12 +281,12 @@ fn list(state: &StateArgs) -> anyhow::Result<ExitCode> {
         let status = match &lease.revoked_by {
             Some(by) => format!("revoked by {}", harmless(by)),
             None if lease.expires_at <= current => "expired".into(),
-            None => format!("until {}", lease.expires_at),
+            None => format!("until {}", harmless(&lease.expires_at)),
         };
         writeln!(
             out,
             "{}  {:<16}  {}/{} runs  {status}",
-            lease.lease_id,
+            harmless(&lease.lease_id),
             harmless(&lease.actor),
             lease.runs,
             lease.max_runs

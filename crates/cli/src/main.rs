@@ -68,6 +68,11 @@ fn main() -> ExitCode {
         (_, None) => anyhow::bail!("the verb must be the first word"),
     });
     done.unwrap_or_else(|error| {
+        // Whoever has closed the pipe has read what he wanted; of a run there is more to tell than that.
+        let runs = ["run", "exec", "verify"].contains(&verb.as_str());
+        if !runs && exit::is_closed_pipe(&error) {
+            return exit::closed_pipe();
+        }
         show::error(&error);
         exit::of_error(&error)
     })

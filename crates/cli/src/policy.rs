@@ -6,15 +6,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::Style;
-use anyhow::Context;
 use hotcell_contract::{Policy, show_duration, show_size};
-use hotcell_engine::{Known, Policies, parse_policy};
+use hotcell_engine::{Known, Policies, parse_policy, read_policy, refused_here};
 use serde_json::json;
 
 use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{PolicyArgs, PolicyVerb};
-use crate::show::painted;
+use crate::show::{harmless, painted};
 use crate::state;
 
 /// Where the operator's things are: the flag, the environment, the usual place.
@@ -37,7 +36,6 @@ pub(crate) fn policies(flag: Option<&Path>) -> Policies {
 
 pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     let policies = policies(args.state.state_dir.as_deref());
-    let read = |file: &Path| std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()));
     let mut out = std::io::stdout().lock();
     match &args.verb {
         PolicyVerb::List => list(&mut out, &policies.list()?, args.state.output)?,
@@ -49,11 +47,11 @@ pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
             }
         }
         PolicyVerb::Check { file } => {
-            let policy = parse_policy(&read(file)?)?;
-            writeln!(out, "{} is a policy: {}", file.display(), policy.policy_id)?;
+            let policy = parse_policy(&read_policy(file)?)?;
+            writeln!(out, "{} is a policy: {}", harmless(&file.display().to_string()), policy.policy_id)?;
         }
         PolicyVerb::Define { file } => {
-            let text = read(file)?;
+            let text = read_policy(file)?;
             parse_policy(&text)?;
             let mut state = state::open(args.state.state_dir.as_deref())?;
             let policy = policies.define(&text)?;
@@ -72,7 +70,8 @@ pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
 
 fn list(out: &mut impl Write, known: &[Known], how: Output) -> anyhow::Result<()> {
     if how == Output::Json {
-        let all: Vec<_> = known.iter().map(|k| json!({ "built_in": k.built_in, "policy": k.policy })).collect();
+        let one = |k: &Known| json!({ "built_in": k.built_in, "refused": refused_here(&k.policy), "policy": k.policy });
+        let all: Vec<_> = known.iter().map(one).collect();
         writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "policies": all }))?)?;
         return Ok(());
     }
@@ -107,12 +106,13 @@ fn row([id, level, net, wall, cpu, memory, procs, more]: [&str; 8]) -> String {
 fn more(policy: &Policy) -> String {
     let mut words = match policy.allowed_languages.is_empty() {
         true => vec!["all".to_owned()],
-        false => vec![policy.allowed_languages.join(" ")],
+        false => vec![harmless(&policy.allowed_languages.join(" "))],
     };
     let mut say = |is: bool, word: &str| words.extend(is.then(|| word.to_owned()));
     say(!policy.allow_file_write, "no writing");
     say(policy.require_approval, "approval");
     say(policy.python == hotcell_contract::PythonLayer::Capsule, "capsule");
     say(policy.on_violation == hotcell_contract::OnViolation::Kill, "kill");
-    words.join(", ")
+    let refused = refused_here(policy).map(|why| format!("; refused here: {}", harmless(&why))).unwrap_or_default();
+    words.join(", ") + &refused
 }

@@ -1,23 +1,23 @@
 //! `hotcell receipt`, and the receipt that a run writes.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use hotcell_contract::{Outcome, Policy, Statement};
 use hotcell_engine::{
-    Asked, Mismatch, PublicKey, ReceiptKey, Request, State, compare_artifacts, compare_result, request_hash,
-    sign_receipt, unverified_statement, verify_receipt,
+    Asked, Mismatch, PublicKey, ReceiptKey, Request, State, compare_artifacts, compare_result, read_regular,
+    request_hash, sign_receipt, unverified_statement, verify_receipt,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{ReceiptArgs, ReceiptVerb};
-use crate::show::harmless;
+use crate::show::{ascii_json, harmless};
 use crate::{run, state};
 
 /// More than any receipt or result of ours has.
@@ -42,9 +42,6 @@ pub(crate) fn prepare(
     let Some(path) = &args.receipt else { return Ok(None) };
     if path.symlink_metadata().is_ok() {
         bail!("`{}` is there already: give --receipt a new file", path.display());
-    }
-    if args.result.as_ref() == Some(path) {
-        bail!("--receipt and --result name the same file `{}`: give two", path.display());
     }
     run::can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     let state = state::of_run(args)?;
@@ -114,13 +111,7 @@ fn public_key(given: &OsStr) -> anyhow::Result<PublicKey> {
 }
 
 fn read(path: &Path, most: u64) -> anyhow::Result<Vec<u8>> {
-    let what = || format!("cannot read `{}`", path.display());
-    let mut bytes = vec![];
-    File::open(path).with_context(what)?.take(most + 1).read_to_end(&mut bytes).with_context(what)?;
-    if bytes.len() as u64 > most {
-        bail!("`{}` has more than {most} bytes: it is something else", path.display());
-    }
-    Ok(bytes)
+    read_regular(path, most).with_context(|| format!("cannot read `{}`", path.display()))
 }
 
 /// What a verification found.
@@ -161,7 +152,7 @@ impl Found {
             (Found::Valid(statement), Output::Json) => {
                 let said = json!({ "valid": true, "reason": null, "message": null, "mismatches": [],
                     "keyid": key.id(), "statement": **statement });
-                writeln!(out, "{}", plain(&said)?)?;
+                writeln!(out, "{}", ascii_json(&said)?)?;
             }
             (Found::Valid(statement), Output::Text) => {
                 writeln!(out, "valid: {}", sentence(statement))?;
@@ -170,12 +161,12 @@ impl Found {
                 let list = mismatches.iter().map(|m| json!({ "subject": m.subject, "what": m.what }));
                 let said = json!({ "valid": false, "reason": reason, "message": message,
                     "mismatches": list.collect::<Vec<_>>(), "keyid": key.id(), "statement": null });
-                writeln!(out, "{}", plain(&said)?)?;
+                writeln!(out, "{}", ascii_json(&said)?)?;
             }
             (Found::NotValid { message, mismatches, .. }, Output::Text) => {
                 writeln!(out, "not valid: {}", harmless(message))?;
                 for mismatch in mismatches.iter().take(20) {
-                    writeln!(out, "  {} {}", harmless(&mismatch.subject), mismatch.what)?;
+                    writeln!(out, "  {} {}", harmless(&mismatch.subject), harmless(&mismatch.what))?;
                 }
                 if let Some(more) = mismatches.len().checked_sub(20).filter(|more| *more > 0) {
                     writeln!(out, "  and {more} more")?;
@@ -201,7 +192,7 @@ fn show(file: &Path) -> anyhow::Result<ExitCode> {
     match unverified_statement(&bytes) {
         Ok(statement) => {
             writeln!(std::io::stderr(), "hotcell: not verified: see `hotcell receipt verify`")?;
-            writeln!(std::io::stdout(), "{}", plain(&serde_json::to_value(statement)?)?)?;
+            writeln!(std::io::stdout(), "{}", ascii_json(&statement)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Err(flaw) => {
@@ -209,17 +200,4 @@ fn show(file: &Path) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-/// JSON that does not steer a terminal: file names are the program's own.
-fn plain(value: &Value) -> anyhow::Result<String> {
-    let mut text = String::new();
-    for c in serde_json::to_string_pretty(value)?.chars() {
-        match c {
-            '\n' => text.push(c),
-            c if c.is_control() => text += &format!("\\u{:04x}", u32::from(c)),
-            c => text.push(c),
-        }
-    }
-    Ok(text)
 }

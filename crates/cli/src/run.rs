@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -181,6 +182,12 @@ fn cell(
     kind: Kind,
     stdin_is_used: bool,
 ) -> anyhow::Result<ExitCode> {
+    differ(&[
+        ("--events", watch.events.as_deref()),
+        ("--receipt", args.receipt.as_deref()),
+        ("--result", args.result.as_deref()),
+    ])?;
+    is_heard(&args, &watch)?;
     // What is told of a run is told of its refusal too: where to comes first.
     let file = watch.events.as_deref().map(events::open).transpose()?;
     let events = Events::new(watch.events.zip(file));
@@ -285,6 +292,45 @@ fn tell_refusal(sentinel: &Sentinel<'_>, error: &anyhow::Error) {
     });
     if let Some((class, why)) = policy.or(state) {
         sentinel.denied(class, why);
+    }
+}
+
+/// Two things in one file would be neither of them.
+pub(crate) fn differ(files: &[(&str, Option<&Path>)]) -> anyhow::Result<()> {
+    let given: Vec<(&str, &Path)> = files.iter().filter_map(|(flag, path)| Some((*flag, (*path)?))).collect();
+    let nowhere = Path::new("/dev/null");
+    for (at, (flag, path)) in given.iter().enumerate().filter(|(_, (_, path))| *path != nowhere) {
+        if let Some((other, _)) = given[at + 1..].iter().find(|(_, other)| is_same(path, other)) {
+            bail!("{flag} and {other} name the same file `{}`: give two", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// By what is there; where nothing is yet, by its name in its directory.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| path.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
+    let name = |path: &Path| {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((place(dir)?, path.file_name()?.to_owned()))
+    };
+    match (place(one), place(other)) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => name(one).is_some() && name(one) == name(other),
+        _ => false,
+    }
+}
+
+/// A run that nobody is told of has no samples and no alerts to set.
+fn is_heard(args: &CellArgs, watch: &WatchArgs) -> anyhow::Result<()> {
+    let flags = [(watch.sample_every.is_some(), "--sample-every"), (watch.alert_at.is_some(), "--alert-at")];
+    match flags.iter().find(|(given, _)| *given) {
+        Some((_, flag)) if watch.events.is_none() && !watch.watch && !state::is_kept(args)? => {
+            bail!(
+                "{flag} is for what is told of a run, and nobody is: give --events FILE or --watch, or a state directory"
+            )
+        }
+        _ => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{AuditArgs, AuditVerb, KillswitchArgs, KillswitchVerb, RecordsArgs, StateArgs, StatsArgs};
 use crate::policy::{named, state_dir};
-use crate::show::{self, harmless, painted};
+use crate::show::{self, ascii_json, harmless, painted};
 
 /// The operator's directory, made when it is not there.
 pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
@@ -32,9 +32,18 @@ pub(crate) fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
 
 /// Where a run is written down: in a directory that was named, or that is there because somebody uses it.
 pub(crate) fn of_run(args: &CellArgs) -> anyhow::Result<Option<State>> {
+    Ok(place_of_run(args)?.map(|dir| State::open(&dir)).transpose()?)
+}
+
+/// Whether there is such a place.
+pub(crate) fn is_kept(args: &CellArgs) -> anyhow::Result<bool> {
+    Ok(place_of_run(args)?.is_some())
+}
+
+fn place_of_run(args: &CellArgs) -> anyhow::Result<Option<PathBuf>> {
     let named = args.state_dir.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
     match state_dir(args.state_dir.as_deref()) {
-        Some(dir) if named || is_there(&dir)? => Ok(Some(State::open(&dir)?)),
+        Some(dir) if named || is_there(&dir)? => Ok(Some(dir)),
         _ => Ok(None),
     }
 }
@@ -134,7 +143,7 @@ pub(crate) fn user() -> String {
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {
-    writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(value)?)?;
+    writeln!(std::io::stdout(), "{}", ascii_json(value)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -197,7 +206,7 @@ fn one_record(id: &str, args: &StateArgs) -> anyhow::Result<ExitCode> {
             let text = match value {
                 serde_json::Value::Null => "-".into(),
                 serde_json::Value::String(text) => harmless(text),
-                other => other.to_string(),
+                other => harmless(&other.to_string()),
             };
             writeln!(out, "{name:<18} {text}")?;
         }
@@ -222,12 +231,12 @@ fn row(record: &ExecutionRecord, colour: bool) -> String {
         record.wall_time_seconds.map(|s| show_duration(Duration::from_secs_f64(s.clamp(0.0, 1e9)))).unwrap_or_default();
     format!(
         "{:<19}  {} {:<24} {:<10} {:<13} {wall:>7}  {}",
-        record.created_at.get(..19).unwrap_or(&record.created_at),
+        harmless(record.created_at.get(..19).unwrap_or(&record.created_at)),
         painted(&format!("{:<9}", record.status.name()), style, colour),
         record.failure_class.map(|class| format!("{class:?}")).unwrap_or_default(),
-        record.language.as_deref().unwrap_or("command"),
-        record.policy_id,
-        record.record_id,
+        harmless(record.language.as_deref().unwrap_or("command")),
+        harmless(&record.policy_id),
+        harmless(&record.record_id),
     )
 }
 
@@ -274,9 +283,11 @@ pub(crate) fn audit(args: &AuditArgs) -> anyhow::Result<ExitCode> {
                 match (state.output, serde_json::from_str::<hotcell_engine::Entry>(&line)) {
                     (Output::Text, Ok(entry)) => {
                         let data = harmless(&entry.data.to_string());
-                        writeln!(out, "{:>6} {} {} {data}", entry.seq, entry.at, harmless(&entry.event))?;
+                        let (at, event) = (harmless(&entry.at), harmless(&entry.event));
+                        writeln!(out, "{:>6} {at} {event} {data}", entry.seq)?;
                     }
-                    _ => writeln!(out, "{line}")?,
+                    (Output::Text, Err(_)) => writeln!(out, "{}", harmless(&line))?,
+                    (Output::Json, _) => writeln!(out, "{line}")?,
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -298,7 +309,7 @@ pub(crate) fn audit(args: &AuditArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "{} entries, none changed, none missing", found.entries)?;
             } else {
                 for flaw in found.flaws.iter().take(20) {
-                    writeln!(out, "{}:{}: {}", flaw.file, flaw.line, flaw.what)?;
+                    writeln!(out, "{}:{}: {}", harmless(&flaw.file), flaw.line, harmless(&flaw.what))?;
                 }
             }
             Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -345,9 +356,10 @@ pub(crate) fn killswitch(args: &KillswitchArgs) -> anyhow::Result<ExitCode> {
                 writeln!(out, "off")?;
             }
             for switch in switches.iter().filter(|_| state.output == Output::Text) {
-                let whom = switch.tenant.as_ref().map_or("everybody".into(), |tenant| format!("tenant {tenant}"));
+                let whom =
+                    switch.tenant.as_ref().map_or("everybody".into(), |tenant| format!("tenant {}", harmless(tenant)));
                 let (reason, by) = (harmless(&switch.reason), harmless(&switch.by));
-                writeln!(out, "on for {whom} since {}, by {by}: {reason}", switch.since)?;
+                writeln!(out, "on for {whom} since {}, by {by}: {reason}", harmless(&switch.since))?;
             }
         }
     }

@@ -31,6 +31,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
     if is_dir {
         args.cell.input = Some(args.path.clone());
     }
+    run::differ(&[("--receipt", args.cell.receipt.as_deref()), ("--result", args.cell.result.as_deref())])?;
     if let Some(path) = &args.cell.result {
         can_write(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pattern::{covers_path, covers_words};
 use crate::policy::{Problem, quoted};
-use crate::{Lease, is_id, repo_path};
+use crate::{Lease, Limits, is_id, repo_path};
 
 /// What somebody means to do, before there is a lease for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -132,7 +132,7 @@ impl Intent {
 }
 
 /// A run that somebody must allow before it begins.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Approval {
     pub approval_id: String,
@@ -164,7 +164,7 @@ pub enum ApprovalStatus {
 }
 
 /// What is to be approved, for whoever decides.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     pub language: Option<String>,
@@ -173,6 +173,7 @@ pub struct Asked {
     pub files: Vec<(String, String)>,
     pub environment: Vec<(String, String)>,
     pub network: String,
+    pub limits: Limits,
     /// Python under restricted builtins, and the state that it may read.
     pub capsule: Option<String>,
     /// The lease that it is to run under.

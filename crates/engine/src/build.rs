@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::execute::{Call, ExecuteError, Progress};
 use crate::judge::{Verdict, judge_compiler};
 use crate::outcome::{cached, phase};
-use crate::plan::Planned;
+use crate::plan::{Planned, is_callers_choice};
 use crate::product::{self, Product};
 use crate::request::{Program, Request, Source};
 use crate::sentinel::observer;
@@ -43,7 +43,8 @@ pub(crate) fn build(
     planned: &mut Planned,
     call: &Call<'_>,
 ) -> Result<Built, ExecuteError> {
-    let cache = request.cache.as_deref().and_then(Cache::open);
+    // Where the caller says is a cache, anything may lie.
+    let cache = request.cache.as_deref().filter(|_| is_callers_choice(request)).and_then(Cache::open);
     prepare(launcher, cache.as_ref(), planned, call)?;
     let (Some(spec), Some(language)) = (planned.compile.take(), &planned.language) else { return Ok(Built::Nothing) };
     let identity = identity(&language.tools);

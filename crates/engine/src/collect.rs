@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use hotcell_contract::{Artifact, SkippedCheck};
@@ -22,7 +23,8 @@ pub(crate) fn collect(
 ) -> (Vec<Artifact>, Vec<SkippedCheck>) {
     let (mut taken, mut skipped) = (vec![], vec![]);
     let mut skip = |name: &Path, reason: String| {
-        skipped.push(SkippedCheck { check: format!("artifact {}", name.display()), reason });
+        let name = name.to_str().map_or_else(|| name.as_os_str().as_bytes().escape_ascii().to_string(), str::to_owned);
+        skipped.push(SkippedCheck { check: format!("artifact {name}"), reason });
     };
     let found = match scratch.files(MAX_ARTIFACTS) {
         Ok((found, more)) => {
@@ -42,6 +44,11 @@ pub(crate) fn collect(
         skip(Path::new(glob), "no file that the program left is called so".into());
     }
     for file in found.into_iter().filter(|file| is_wanted(&file.path)) {
+        // Two such names could be one in the result.
+        let Some(path) = file.path.to_str().map(str::to_owned) else {
+            skip(&file.path, "its name is not UTF-8".into());
+            continue;
+        };
         if file.bytes > budget {
             skip(&file.path, format!("its {} bytes are more than is left of the scratch's size", file.bytes));
             continue;
@@ -49,7 +56,7 @@ pub(crate) fn collect(
         match scratch.open(&file.path).and_then(|from| copy(from, &to.join(&file.path))) {
             Ok((bytes, sha256)) => {
                 budget -= bytes.min(budget);
-                taken.push(Artifact { path: file.path.to_string_lossy().into_owned(), bytes, sha256 });
+                taken.push(Artifact { path, bytes, sha256 });
             }
             Err(e) => skip(&file.path, format!("it cannot be copied to {}: {e}", to.display())),
         }

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use hotcell_contract::Capabilities;
 use serde::Deserialize;
 
+use crate::files::{open_regular, read_text};
+
 const NAME: &str = "hotcell.toml";
 const MAX_BYTES: u64 = 64 << 10;
 
@@ -33,15 +35,13 @@ pub fn capabilities(state: Option<&Path>, home: Option<&Path>) -> Result<Capabil
         if !is_there(&path)? {
             continue;
         }
-        let meta = fs::metadata(&path).map_err(|e| wrong(e.to_string()))?;
-        if !meta.is_file() || meta.len() > MAX_BYTES {
-            return Err(wrong(format!("it is no file of at most {MAX_BYTES} bytes")));
-        }
+        let file = open_regular(&path).map_err(|e| wrong(e.to_string()))?;
+        let meta = file.metadata().map_err(|e| wrong(e.to_string()))?;
         let ours = [0, rustix::process::geteuid().as_raw()].contains(&meta.uid());
         if !ours || meta.mode() & 0o022 != 0 {
             return Err(wrong("it must be yours or root's, and not be writable by others".into()));
         }
-        let text = fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
+        let text = read_text(&file, MAX_BYTES).map_err(|e| wrong(e.to_string()))?;
         let config: Config = toml::from_str(&text).map_err(|e| wrong(e.message().replace('\n', " ")))?;
         return match config.capabilities.max_lease_minutes {
             1..=1440 => Ok(config.capabilities),

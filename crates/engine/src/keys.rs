@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use ed25519_dalek::SigningKey;
 
+use crate::files::open_regular;
+
 /// A file that is longer is no key.
 const MAX_FILE: u64 = 4096;
 
@@ -18,13 +20,17 @@ pub(crate) fn key(dir: &Path, name: &str) -> io::Result<SigningKey> {
     }
     let path = dir.join(format!("{name}.key"));
     for _ in 0..2 {
-        match File::open(&path) {
+        match open_regular(&path) {
             Ok(file) => return read(&path, file),
             Err(e) if e.kind() == io::ErrorKind::NotFound => make(dir, name, &path)?,
-            Err(e) => return Err(e),
+            Err(e) => return Err(named(&path, e)),
         }
     }
     Err(io::Error::other(format!("{} cannot be made", path.display())))
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{} cannot be used: {error}", path.display()))
 }
 
 fn read(path: &Path, file: File) -> io::Result<SigningKey> {
@@ -63,14 +69,14 @@ fn make(dir: &Path, name: &str, path: &Path) -> io::Result<()> {
 /// signature look forged.
 pub(crate) fn published(dir: &Path, name: &str, key: &SigningKey) -> io::Result<PathBuf> {
     let path = public_path(dir, name);
-    match File::open(&path) {
+    match open_regular(&path) {
         Ok(file) if short_text(&file)?.is_some_and(|text| text.trim() == hex(key.verifying_key().as_bytes())) => {}
         Ok(_) => {
             let why = format!("{} does not belong to the key beside it: remove it", path.display());
             return Err(io::Error::other(why));
         }
         Err(e) if e.kind() == io::ErrorKind::NotFound => write_public(dir, name, key)?,
-        Err(e) => return Err(e),
+        Err(e) => return Err(named(&path, e)),
     }
     Ok(path)
 }

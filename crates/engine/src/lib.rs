@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod egress;
 mod execute;
+mod files;
 mod image;
 mod judge;
 mod keys;
@@ -30,6 +31,7 @@ pub use backend::{AskedBackend, Backend, BackendError, Container, FoundRuntime, 
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
+pub use files::{open_regular, read_regular};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{Launcher, SandboxError, Signals, become_init_if_asked, never_honest, raise_open_files};
 pub use image::{Image, ImageError, open as open_image};
@@ -40,7 +42,10 @@ pub use lease::{
 };
 pub use permit::{Denied, Given, Verb, enabled, permit};
 pub use plan::PlanError;
-pub use policy::{AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, settle};
+pub use policy::{
+    AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, read as read_policy, refused_here,
+    settle,
+};
 pub use receipt::{
     Mismatch, PublicKey, ReceiptError, ReceiptFlaw, ReceiptKey, compare_artifacts, compare_result, request_hash,
     sign_receipt, unverified_statement, verify_receipt,

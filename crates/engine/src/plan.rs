@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hotcell_contract::{AllowedHost, Limits, NetworkPolicy, OnViolation};
+use hotcell_contract::{AllowedHost, Limits, NetworkPolicy, OnViolation, Policy, PythonLayer};
 use hotcell_sandbox as sandbox;
 use sandbox::{Layer, Network, Spec, Tree};
 
@@ -26,6 +26,8 @@ pub enum PlanError {
     BadEnvironment(String),
     #[error(transparent)]
     Language(#[from] languages::PlanError),
+    #[error("{0}; what is only on your own PATH does not count under a lease, an approval or a policy with a capsule")]
+    NotOfTheSystem(languages::PlanError),
     #[error("a directory is needed to begin with `{}`: give it with --input", .0.display())]
     NoInput(PathBuf),
     #[error("`{}` is not in `{}`: name a file that is", entry.display(), dir.display())]
@@ -99,10 +101,23 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
         }
         Program::Source { language, source, args } => {
             let sources = sources(request, source, &mut run)?;
-            let plan = languages::plan(language, &sources, request.limits.memory_bytes, &Host::this())?;
+            let own = is_callers_choice(request);
+            let host = if own { Host::this() } else { Host::of_the_system() };
+            let plan = languages::plan(language, &sources, request.limits.memory_bytes, &host);
+            let plan = plan.map_err(|e| match e {
+                languages::PlanError::Missing { .. } if !own => PlanError::NotOfTheSystem(e),
+                e => e.into(),
+            })?;
             program(request, run, plan, args)
         }
     }
+}
+
+/// Whether the toolchain, and what was compiled with it before, are those that the caller's environment leads to. Where somebody else has said what may run, it is a
+/// part of that: another one on the caller's PATH would be another program, and bring directories of its own into the cell.
+pub(crate) fn is_callers_choice(request: &Request) -> bool {
+    let by_policy = |policy: &Policy| policy.require_approval || policy.python == PythonLayer::Capsule;
+    request.granted.lease_id.is_none() && !request.policy.as_ref().is_some_and(by_policy)
 }
 
 fn with_input(request: &Request) -> Result<Spec, PlanError> {

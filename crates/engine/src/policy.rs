@@ -14,6 +14,7 @@ use hotcell_contract::{
 };
 
 use crate::backend::{AskedBackend, BackendError, choose};
+use crate::files::{open_regular, read_text};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
 
 const BUILT_IN: [&str; 8] = [
@@ -136,16 +137,10 @@ impl Policies {
     }
 }
 
-fn read(path: &Path) -> Result<String, PolicyError> {
+/// The text of a policy file.
+pub fn read(path: &Path) -> Result<String, PolicyError> {
     let failed = |error| PolicyError::File { path: path.to_owned(), error };
-    let meta = fs::metadata(path).map_err(failed)?;
-    if !meta.is_file() {
-        return Err(failed(io::Error::other("it is no file")));
-    }
-    if meta.len() > MAX_FILE {
-        return Err(failed(io::Error::other(format!("it has more than {MAX_FILE} bytes"))));
-    }
-    fs::read_to_string(path).map_err(failed)
+    open_regular(path).and_then(|file| read_text(&file, MAX_FILE)).map_err(failed)
 }
 
 /// A policy file, understood and found to be without contradiction.
@@ -300,6 +295,22 @@ fn hosts(
         return Err(PolicyError::Refused { policy, class, why });
     }
     Ok(if asked.is_empty() { known } else { asked.clone() })
+}
+
+/// Why nothing can run under a policy here, by this version or for want of a layer of the host's.
+pub fn refused_here(policy: &Policy) -> Option<String> {
+    let lacks = || {
+        let layers = if policy.require.is_empty() { vec![] } else { hotcell_sandbox::probe() };
+        let lacking =
+            policy.require.iter().find(|name| layers.iter().any(|layer| layer.name == **name && !layer.present));
+        lacking.map(|name| format!("{name} is required, and this host has none"))
+    };
+    let refused = match choose(Some(policy), &AskedBackend::default(), &policy.require) {
+        Ok(_) => None,
+        Err(PolicyError::Refused { why, .. }) => Some(why),
+        Err(e) => Some(e.to_string()),
+    };
+    refused.or_else(lacks)
 }
 
 /// What a policy says about a request besides its limits.

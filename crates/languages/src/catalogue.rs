@@ -310,6 +310,10 @@ fn read_directory(dir: &Path) -> Result<Vec<Language>, CatalogueError> {
     }
     files.sort();
     let read = |path: &PathBuf| {
+        // A FIFO would be waited for.
+        if !path.metadata().map_err(unreadable(path))?.is_file() {
+            return Err(unreadable(path)(std::io::Error::other("it is not a regular file")));
+        }
         let text = std::fs::read_to_string(path).map_err(unreadable(path))?;
         Ok(Language { own_text: Some(text.clone()), ..parse(path, &text)? })
     };

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::catalogue::Tool;
 
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// What of the host decides which toolchain is meant.
 #[derive(Clone, Debug)]
 pub struct Host {
@@ -24,6 +26,11 @@ impl Host {
             here: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             variable: |name| std::env::var(name).ok().filter(|value| !value.is_empty()),
         }
+    }
+
+    /// What is installed for everybody, whoever asks and from wherever.
+    pub fn of_the_system() -> Host {
+        Host { path: SYSTEM_PATH.into(), home: None, here: "/".into(), variable: |_| None }
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) struct RecordsArgs {
     /// pending, running, completed, failed, timeout, killed or denied
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// In this language
+    /// In this language; command: those of exec
     #[arg(long, value_name = "NAME")]
     pub(crate) language: Option<String>,
     /// Under this policy

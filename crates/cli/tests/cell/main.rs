@@ -3,6 +3,7 @@
 #![allow(unreachable_pub, reason = "the harness is public to the modules beside it, and there is nobody else")]
 
 mod bad_input;
+mod brokered;
 mod cli;
 mod egress;
 mod ends;

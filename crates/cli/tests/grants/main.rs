@@ -16,6 +16,8 @@ mod refusals;
 mod rollback;
 mod runs;
 mod tampering;
+mod toolchains;
+mod unfinished;
 mod words;
 mod writes;
 

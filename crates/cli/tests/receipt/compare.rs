@@ -74,17 +74,30 @@ fn artifacts() {
 }
 
 #[test]
-fn names_that_are_no_text() {
+fn names_that_are_no_text_are_left_out_and_stand_for_nothing() {
     let place = Place::new();
     let out = place.path("out");
-    let program = "for n in b'\\xff', b'\\xfe': open(n, 'wb').write(n)";
+    // The last is a name in UTF-8 that the others would be shown as.
+    let program = "for n in b'\\xff', b'\\xfe', '\\ufffd'.encode(): open(n, 'wb').write(b'same')";
     let words = ["run", "--quiet", "--artifacts", out.to_str().expect("UTF-8"), "--code", program];
     let signed = sign_in(place, &words).0;
+    let result = signed.result();
+    let list = |field: &str, name: &str| -> Vec<String> {
+        let all = result[field].as_array().expect("a list");
+        all.iter().map(|one| one[name].as_str().expect("a text").to_owned()).collect()
+    };
+    assert_eq!(list("artifacts", "path"), ["\u{fffd}"]);
+    assert_eq!(list("skipped_checks", "check"), [r"artifact \xfe", r"artifact \xff"]);
+    assert!(list("skipped_checks", "reason").iter().all(|why| why.contains("not UTF-8")), "{result:#}");
     let words = ["--artifacts", out.to_str().expect("UTF-8")];
     signed.is_valid(&words);
-    std::fs::write(out.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff")), "x")
-        .expect("ours");
-    assert_eq!(found(&signed, &words).1.len(), 1);
+    // The same bytes under a name that looks the same are another file.
+    let other = out.join(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff"));
+    std::fs::rename(out.join("\u{fffd}"), &other).expect("ours");
+    let (_, mismatches) = found(&signed, &words);
+    assert_eq!(mismatches.len(), 2, "{mismatches:?}");
+    std::fs::rename(&other, out.join("\u{fffd}")).expect("ours");
+    signed.is_valid(&words);
 }
 
 #[test]

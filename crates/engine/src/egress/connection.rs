@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hotcell_contract::{Host, HostPort};
@@ -16,7 +17,10 @@ use super::stop::{Cut, Stop};
 use super::{Shared, admission, connect, event, relay};
 
 const EVIDENCE: &str = "egress broker";
+const BAD_BODY: &str = "was sent a malformed body";
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+const TOO_LONG: &str = "was asked for in a head of more than 16 KiB";
+const LATE: &str = "the head did not come within 10 s";
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// For the program to read the answer before the connection goes.
 const LINGER: Duration = Duration::from_secs(1);
@@ -33,12 +37,12 @@ struct Heard {
 pub(super) fn serve(client: TcpStream, shared: &Shared, record: &Recorder) {
     if client.set_nonblocking(true).is_ok() {
         let _ = client.set_nodelay(true);
-        Connection { client: &client, shared, record }.serve();
+        Connection { client: &Arc::new(client), shared, record }.serve();
     }
 }
 
 struct Connection<'a> {
-    client: &'a TcpStream,
+    client: &'a Arc<TcpStream>,
     shared: &'a Shared,
     record: &'a Recorder,
 }
@@ -50,14 +54,7 @@ impl Connection<'_> {
         let (head, rest) = heard.bytes.split_at(end);
         let request = match head::parse(head) {
             Ok(request) => request,
-            // Clumsy words to somebody who may be spoken to are no attempt.
-            Err(Malformed { target: Some(target), why }) if admission::by_name(&self.shared.hosts, &target).is_ok() => {
-                return self.answer("400 Bad Request", why);
-            }
-            Err(Malformed { target: Some(target), why }) => {
-                return self.refuse("400 Bad Request", &target, &format!("was asked for in a malformed head: {why}"));
-            }
-            Err(Malformed { target: None, why }) => return self.answer("400 Bad Request", why),
+            Err(malformed) => return self.reject("400 Bad Request", head, &malformed),
         };
         let place = match admission::by_name(&self.shared.hosts, &request.target) {
             Ok(place) => place,
@@ -65,10 +62,13 @@ impl Connection<'_> {
         };
         let mut body = request.body;
         let Ok(of_body) = body.take(rest) else {
-            return self.answer("400 Bad Request", "the body is malformed");
+            return self.refuse("400 Bad Request", &request.target, BAD_BODY);
         };
         let first = [&request.head, &rest[..of_body]].concat();
-        let Some((host, address)) = self.reach(place, &request.target) else { return };
+        // Nobody shuts his side of a tunnel before there is one, but of a request that he has made.
+        let gone = if body == Body::Endless { PollFlags::RDHUP } else { PollFlags::empty() };
+        let stop = self.shared.stop.or_gone(self.client, gone);
+        let Some((host, address)) = self.reach(place, &request.target, &stop) else { return };
         let _ = host.set_nodelay(true);
         let begun = Instant::now();
         let told = if body == Body::Endless { self.say(ESTABLISHED) } else { Ok(()) };
@@ -86,14 +86,19 @@ impl Connection<'_> {
         let message = format!("{place} was sent {sent} bytes and sent {received}");
         self.shared.tell(event("egress.admitted", message, fields));
         drop(host);
-        self.part();
+        match (passed.malformed, received) {
+            (true, 0) => self.refuse("400 Bad Request", &request.target, BAD_BODY),
+            // The host has begun to answer: nothing of ours may stand behind that.
+            (true, _) if !self.put(&request.target, BAD_BODY) => self.rest(),
+            _ => self.part(),
+        }
     }
 
     /// To the host, by an address that may be reached. `None` when the program has been told why not.
-    fn reach(&self, place: &HostPort, target: &Target) -> Option<(TcpStream, std::net::SocketAddr)> {
+    fn reach(&self, place: &HostPort, target: &Target, stop: &Stop) -> Option<(TcpStream, std::net::SocketAddr)> {
         let found = match &place.host {
             Host::Address(ip) => Ok(vec![*ip]),
-            Host::Name(name) => self.shared.resolver.look_up(name, &self.shared.stop),
+            Host::Name(name) => self.shared.resolver.look_up(name, stop),
         };
         let found = match found {
             Ok(found) => found,
@@ -112,7 +117,7 @@ impl Connection<'_> {
                 return None;
             }
         };
-        match connect::connect(&addresses, &self.shared.stop) {
+        match connect::connect(&addresses, stop) {
             Ok(connected) => return Some(connected),
             Err(Cut::Stopped) => {}
             Err(Cut::Late) => self.fail("504 Gateway Timeout", place, "it does not answer"),
@@ -121,17 +126,38 @@ impl Connection<'_> {
         None
     }
 
-    /// Half a head is no request; but whoever named a host that is not allowed has tried.
+    /// Half a head is no request; but whoever named a host that is not allowed, or nothing that can be understood, has tried.
     fn unfinished(&self, heard: &Heard) {
-        let refused = head::target(&heard.bytes)
-            .and_then(|target| admission::by_name(&self.shared.hosts, &target).err().map(|why| (target.clone(), why)));
-        match refused {
-            Some((target, why)) => self.refuse("403 Forbidden", &target, why),
-            None if heard.bytes.len() >= head::MOST_BYTES => {
-                self.answer("431 Request Header Fields Too Large", "the head has more than 16 KiB");
+        let too_long = heard.bytes.len() >= head::MOST_BYTES;
+        match head::target(&heard.bytes) {
+            Some(Ok(target)) => match admission::by_name(&self.shared.hosts, &target) {
+                Err(why) => self.refuse("403 Forbidden", &target, why),
+                Ok(_) if too_long => self.refuse("431 Request Header Fields Too Large", &target, TOO_LONG),
+                Ok(_) if heard.late => self.answer("408 Request Timeout", LATE),
+                Ok(_) => {}
+            },
+            Some(Err(malformed)) => self.reject("400 Bad Request", &heard.bytes, &malformed),
+            None if too_long => {
+                let malformed = Malformed { target: None, why: "the first line has more than 16 KiB" };
+                self.reject("431 Request Header Fields Too Large", &heard.bytes, &malformed);
             }
-            None if heard.late => self.answer("408 Request Timeout", "the head did not come within 10 s"),
+            None if heard.late => self.answer("408 Request Timeout", LATE),
             None => {}
+        }
+    }
+
+    /// What cannot be understood is a connection that was refused: to whom, as far as that can be read, or else its words.
+    fn reject(&self, status: &str, head: &[u8], malformed: &Malformed) {
+        let why = format!("was asked for in a malformed head: {}", malformed.why);
+        match malformed.target.clone().or_else(|| head::guess(head)) {
+            Some(target) => self.refuse(status, &target, &why),
+            None => {
+                let note = format!("a malformed head, `{}`: {}", head::beginning(head), malformed.why);
+                match self.record.put(Kind::Network, Detail { note: Some(note), ..Detail::default() }, EVIDENCE) {
+                    true => self.answer(status, malformed.why),
+                    false => self.rest(),
+                }
+            }
         }
     }
 
@@ -142,13 +168,20 @@ impl Connection<'_> {
 
     /// The same, where the record says more than the program is to know.
     fn refuse_quietly(&self, status: &str, target: &Target, note: &str, why: &str) {
-        let (address, note) = (Some(target.shown.clone()), Some(note.to_owned()));
-        let detail = Detail { address, note, ..Detail::default() };
-        if self.record.put(Kind::Network, detail, EVIDENCE) {
-            self.answer(status, &format!("{} {why}", target.shown));
-        } else {
-            self.shared.stop.rest(Instant::now() + Duration::from_secs(3600));
+        match self.put(target, note) {
+            true => self.answer(status, &format!("{} {why}", target.shown)),
+            false => self.rest(),
         }
+    }
+
+    fn put(&self, target: &Target, note: &str) -> bool {
+        let (address, note) = (Some(target.shown.clone()), Some(note.to_owned()));
+        self.record.put(Kind::Network, Detail { address, note, ..Detail::default() }, EVIDENCE)
+    }
+
+    /// Until the run is over, which is now.
+    fn rest(&self) {
+        self.shared.stop.rest(Instant::now() + Duration::from_secs(3600));
     }
 
     /// An allowed host that can't be reached is nobody's fault.
@@ -168,7 +201,7 @@ impl Connection<'_> {
     }
 
     fn say(&self, mut bytes: &[u8]) -> Result<(), Cut> {
-        let (mut client, until) = (self.client, Some(Instant::now() + HEAD_WITHIN));
+        let (mut client, until) = (&**self.client, Some(Instant::now() + HEAD_WITHIN));
         while !bytes.is_empty() {
             match client.write(bytes) {
                 Ok(n) => bytes = &bytes[n..],
@@ -184,7 +217,7 @@ impl Connection<'_> {
 
     /// Closing a connection with something unread in it takes away what was said last: so it is read first.
     fn part(&self) {
-        let (mut client, until) = (self.client, Some(Instant::now() + LINGER));
+        let (mut client, until) = (&**self.client, Some(Instant::now() + LINGER));
         let _ = self.client.shutdown(std::net::Shutdown::Write);
         let mut buf = [0u8; 4096];
         while self.shared.stop.wait(self.client, PollFlags::IN, until).is_ok() {

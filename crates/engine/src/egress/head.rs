@@ -7,6 +7,8 @@ use super::body::{Body, Chunks};
 pub(super) const MOST_BYTES: usize = 16 * 1024;
 const MOST_FIELDS: usize = 100;
 const MOST_HOST: usize = 260;
+const MOST_SHOWN: usize = 80;
+const NOT_ASCII: &str = "the first line is not ASCII";
 
 /// Where a request is to go, as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,10 +46,36 @@ pub(super) fn end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The target of a head that is not complete.
-pub(super) fn target(part: &[u8]) -> Option<Target> {
+/// The target of a head that is not complete, when its first line is.
+pub(super) fn target(part: &[u8]) -> Option<Result<Target, Malformed>> {
     let line = part.windows(2).position(|pair| pair == b"\r\n").and_then(|at| part.get(..at))?;
-    first_line(std::str::from_utf8(line).ok()?).ok().map(|first| first.target)
+    let first = std::str::from_utf8(line).map_err(|_| NOT_ASCII).and_then(first_line);
+    Some(first.map(|first| first.target).map_err(|why| Malformed { target: None, why }))
+}
+
+/// Whom a head that is malformed is likely to mean: for the record, and never to be reached.
+pub(super) fn guess(head: &[u8]) -> Option<Target> {
+    let line = head.split(|b| matches!(b, b'\r' | b'\n' | 0)).next()?;
+    let target = std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(1)?;
+    let (scheme, rest) = target.split_once("://").unwrap_or(("", target));
+    let named = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let named = named.rsplit_once('@').map_or(named, |(_, host)| host);
+    let known = [("http", 80), ("ws", 80), ("https", 443), ("wss", 443), ("ftp", 21)];
+    let port = known.iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name)).map(|(_, port)| *port);
+    authority(named, port).or_else(|| {
+        // A port that is none, or is missing.
+        let plain = !named.is_empty() && named.len() <= MOST_HOST && named.bytes().all(is_of_host);
+        plain.then(|| Target { shown: named.to_owned(), place: None })
+    })
+}
+
+/// What a head begins with, in letters that can be printed.
+pub(super) fn beginning(head: &[u8]) -> String {
+    let line = head.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+    match line.get(..MOST_SHOWN) {
+        Some(part) => format!("{}...", part.escape_ascii()),
+        None => line.escape_ascii().to_string(),
+    }
 }
 
 /// A whole head, with its empty line.
@@ -56,7 +84,7 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, Malformed> {
     let head = head.strip_suffix(b"\r\n\r\n").ok_or(nowhere("the head has a line that does not end in CR LF"))?;
     let mut lines = split(head);
     let line = lines.next().and_then(|line| std::str::from_utf8(line).ok());
-    let first = first_line(line.ok_or(nowhere("the first line is not ASCII"))?).map_err(nowhere)?;
+    let first = first_line(line.ok_or(nowhere(NOT_ASCII))?).map_err(nowhere)?;
     let target = first.target.clone();
     let bad = |why| Malformed { target: Some(target.clone()), why };
     let fields = lines.map(field).collect::<Option<Vec<_>>>().ok_or(bad("a header field is malformed"))?;
@@ -137,13 +165,16 @@ fn authority(text: &str, port: Option<u16>) -> Option<Target> {
         Some((host, port)) => (host, parse_port(port)?),
         None => (text, port?),
     };
-    let readable = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']');
-    if host.is_empty() || host.len() > MOST_HOST || !host.bytes().all(readable) {
+    if host.is_empty() || host.len() > MOST_HOST || !host.bytes().all(is_of_host) {
         return None;
     }
     let place = Host::parse(host).map(|host| HostPort { host, port });
     let shown = place.as_ref().map_or_else(|| format!("{host}:{port}"), HostPort::to_string);
     Some(Target { shown, place })
+}
+
+fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']')
 }
 
 fn is_token(word: &[u8]) -> bool {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
@@ -9,6 +10,11 @@ use super::body::Body;
 use super::stop::{Cut, Stop};
 
 const CHUNK: usize = 64 * 1024;
+/// How long a host may say nothing to a program that has shut its side. TCP does not tell one that still listens from one
+/// that has left, until something is sent to it.
+const QUIET: Duration = Duration::from_secs(10);
+/// How long a host may take nothing of what there is for it.
+const STALLED: Duration = Duration::from_secs(60);
 
 /// One direction.
 struct Way<'a> {
@@ -66,28 +72,47 @@ impl<'a> Way<'a> {
 pub(super) struct Passed {
     pub(super) sent: u64,
     pub(super) received: u64,
+    /// The program's body was none; what there was of it has gone no further.
+    pub(super) malformed: bool,
 }
 
-/// Until both are through, one of them breaks off, or the run is over. `first` goes to the host before anything else; of
+/// Until both are through, one of them breaks off or keeps the other waiting, or the run is over. `first` goes to the host before anything else; of
 /// what the program says after that, as much as is of the body.
 pub(super) fn relay(program: &TcpStream, host: &TcpStream, first: &[u8], body: Body, stop: &Stop) -> Passed {
     let is_tunnel = body == Body::Endless;
     let mut out = Way::new(program, host, first, body);
     let mut back = Way::new(host, program, &[], Body::Endless);
     // However it ends, it is over.
-    let _ = pump(&mut out, &mut back, is_tunnel, stop);
-    Passed { sent: out.passed, received: back.passed }
+    let ended = pump(&mut out, &mut back, is_tunnel, stop);
+    let malformed = matches!(ended, Err(Cut::Failed(e)) if e.kind() == io::ErrorKind::InvalidData);
+    Passed { sent: out.passed, received: back.passed, malformed }
 }
 
 fn pump(out: &mut Way<'_>, back: &mut Way<'_>, is_tunnel: bool, stop: &Stop) -> Result<(), Cut> {
+    let mut is_shut = false;
     loop {
         let both = [out.awaits(), back.awaits()];
         // The answer to a request is its end; a tunnel has two.
         if both[1].is_none() && (both[0].is_none() || !is_tunnel) {
             return Ok(());
         }
-        let mut ready = stop.wait_for_any(both.iter().flatten().cloned().collect(), None)?.into_iter();
+        // Whether the program is there is of interest until it has got everything. An error is told of in any case.
+        let watched = if is_shut { PollFlags::empty() } else { PollFlags::RDHUP };
+        let watched = both[1].is_some().then(|| PollFd::new(out.from, watched));
+        let patience = match (is_shut, out.start < out.end) {
+            (true, _) => Some(QUIET),
+            (false, true) => Some(STALLED),
+            (false, false) => None,
+        };
+        let fds = both.iter().chain([&watched]).flatten().cloned().collect();
+        let mut ready = stop.wait_for_any(fds, patience.map(|time| Instant::now() + time))?.into_iter();
         let [go_out, go_back] = both.map(|awaited| awaited.is_some() && ready.next() == Some(true));
+        if ready.next() == Some(true) {
+            if is_shut {
+                return Err(Cut::Stopped);
+            }
+            is_shut = true;
+        }
         // Many servers take a client that has shut its side for one that has left.
         if go_out && step(out)? && is_tunnel {
             out.to.shutdown(Shutdown::Write)?;

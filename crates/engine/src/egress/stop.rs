@@ -1,19 +1,25 @@
 //! Waiting for a socket, for a moment, and always for the end of the run too.
 
 use std::io;
+use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Instant;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 
 /// Once set, it stays: everybody who waits sees it.
+#[derive(Clone)]
 pub(super) struct Stop {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
+    /// Whose leaving ends the wait as well, and what it is seen by.
+    client: Option<(Arc<TcpStream>, PollFlags)>,
 }
 
 /// Why a wait was in vain.
 #[derive(Debug)]
 pub(super) enum Cut {
+    /// Nobody waits any more: the run is over, or the program has left the connection.
     Stopped,
     Late,
     Failed(io::Error),
@@ -27,7 +33,13 @@ impl From<io::Error> for Cut {
 
 impl Stop {
     pub(super) fn new() -> io::Result<Stop> {
-        Ok(Stop { fd: rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)? })
+        let fd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Stop { fd: Arc::new(fd), client: None })
+    }
+
+    /// The same, for what is done for this client alone. An error on its socket is always its end; `flags` says what else.
+    pub(super) fn or_gone(&self, client: &Arc<TcpStream>, flags: PollFlags) -> Stop {
+        Stop { fd: self.fd.clone(), client: Some((client.clone(), flags)) }
     }
 
     pub(super) fn set(&self) {
@@ -53,7 +65,9 @@ impl Stop {
         mut fds: Vec<PollFd<'a>>,
         until: Option<Instant>,
     ) -> Result<Vec<bool>, Cut> {
-        fds.push(PollFd::new(&self.fd, PollFlags::IN));
+        let awaited = fds.len();
+        fds.extend(self.client.iter().map(|(client, flags)| PollFd::new(client, *flags)));
+        fds.push(PollFd::new(&*self.fd, PollFlags::IN));
         loop {
             let left = until.map(|at| {
                 let left = at.saturating_duration_since(Instant::now());
@@ -67,6 +81,6 @@ impl Stop {
             }
         }
         let mut ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        if ready.pop() == Some(true) { Err(Cut::Stopped) } else { Ok(ready) }
+        if ready.drain(awaited..).any(|over| over) { Err(Cut::Stopped) } else { Ok(ready) }
     }
 }

@@ -13,9 +13,13 @@ use hotcell_contract::{Signed, is_hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::files::{open_regular, read_regular, read_text};
 use crate::keys::{hex, unhex};
 
 pub(super) const ALG: &str = "Ed25519";
+const MAX_KEY: u64 = 4096;
+/// A key has some 200 bytes, and there are two of each role.
+const MAX_LIST: u64 = 64 << 10;
 
 /// What a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,14 +93,11 @@ impl SecretKey {
     /// From a file that only its owner can read.
     pub fn read(path: &Path) -> Result<SecretKey, KeyError> {
         let wrong = |why: &str| KeyError::File { path: path.to_owned(), why: why.to_owned() };
-        let meta = fs::metadata(path).map_err(unusable(path))?;
-        if !meta.is_file() || meta.len() > 4096 {
-            return Err(wrong("it is no key"));
-        }
-        if meta.mode() & 0o077 != 0 {
+        let file = open_regular(path).map_err(unusable(path))?;
+        if file.metadata().map_err(unusable(path))?.mode() & 0o077 != 0 {
             return Err(wrong("others can read it: chmod 600 it"));
         }
-        let text = fs::read_to_string(path).map_err(unusable(path))?;
+        let text = read_text(&file, MAX_KEY).map_err(|_| wrong("it is no key"))?;
         let secret: Secret = serde_json::from_str(&text).map_err(|_| wrong("it is no key"))?;
         let bytes = unhex(&secret.secret).and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
         let key = SigningKey::from_bytes(&bytes.ok_or_else(|| wrong("it is no key"))?);
@@ -150,7 +151,7 @@ impl Keys {
 
     pub fn trusted(&self) -> Result<Vec<Trusted>, KeyError> {
         let path = self.list();
-        match fs::read(&path) {
+        match read_regular(&path, MAX_LIST) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|e| KeyError::File { path, why: format!("it is no list of keys: {e}") }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(vec![]),

@@ -122,6 +122,8 @@ impl LeasedRun<'_> {
         if let Some(path) = found.moved_on(repo)? {
             return Err(format!("`{path}` was changed by somebody else meanwhile"));
         }
+        // What somebody who was killed has left here.
+        shown.selection.writable.iter().for_each(|(dir, _)| repo.sweep(dir));
         let lease = &self.leased.lease;
         let manifest = Manifest {
             lease_id: lease.lease_id.clone(),

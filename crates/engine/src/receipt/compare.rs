@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -42,18 +43,22 @@ pub fn compare_artifacts(statement: &Statement, dir: &Path) -> io::Result<Vec<Mi
         for entry in fs::read_dir(dir.join(&below))? {
             let entry = entry?;
             let (path, kind) = (below.join(entry.file_name()), entry.file_type()?);
-            // Names are compared as results have them.
-            let name = path.to_string_lossy().into_owned();
             if kind.is_dir() {
                 dirs.push(path);
-            } else if kind.is_file() {
-                found.push((name, hash_file(&dir.join(path))?));
-            } else {
-                unknown.push(Mismatch::new(format!("{ARTIFACT}{name}"), "is no regular file"));
+                continue;
+            }
+            match path.to_str() {
+                Some(name) if kind.is_file() => found.push((name.to_owned(), hash_file(&dir.join(&path))?)),
+                Some(name) => unknown.push(Mismatch::new(format!("{ARTIFACT}{name}"), "is no regular file")),
+                // No artifact is called so: it is told in letters that stand for its bytes.
+                None => {
+                    let name = path.as_os_str().as_bytes().escape_ascii();
+                    unknown.push(Mismatch::new(format!("{ARTIFACT}{name}"), "is not in the receipt"));
+                }
             }
         }
     }
-    // What is as it should be first: two files may have one name in a result, when theirs is no UTF-8.
+    // What is as it should be first: a forged receipt may have one name twice.
     found.retain(|(name, hash): &(String, String)| {
         let hashes = wanted.get_mut(name.as_str());
         hashes.is_none_or(|hashes| {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use hotcell_sandbox::Scratch;
 use serde::{Deserialize, Serialize};
 
+use super::unfinished::is_name;
 use super::{FileState, MAX_FILE, Repository, Selection};
 
 /// More files than this are not changes but a flood.
@@ -70,6 +71,9 @@ pub(crate) fn changes(
             };
             if is_denied(&name) {
                 return Err(format!("the run made `{name}`, which the lease denies"));
+            }
+            if is_name(&path) {
+                return Err(format!("the run made `{name}`, a name that unfinished files have"));
             }
             // A sparse file costs the program nothing, and the host its full length.
             total = total.saturating_add(file.bytes);

@@ -7,6 +7,7 @@
 mod changes;
 mod rollback;
 mod select;
+mod unfinished;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -127,11 +128,8 @@ impl Repository {
         let dir = self.make_directories(above, may_make)?;
         let owner = rustix::fs::fstat(&dir)?;
         let owner = rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW).unwrap_or(owner);
-        let staged = format!(".hotcell-{}", uuid::Uuid::now_v7());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(&dir, &staged, flags, Mode::from_raw_mode(0o600))?;
-        let written = || -> io::Result<()> {
-            let mut file = File::from(fd);
+        let (staged, mut file) = unfinished::create(&dir)?;
+        let mut written = || -> io::Result<()> {
             file.write_all(bytes)?;
             if rustix::process::geteuid().is_root() {
                 let (uid, gid) = (rustix::fs::Uid::from_raw(owner.st_uid), rustix::fs::Gid::from_raw(owner.st_gid));

@@ -62,6 +62,9 @@ pub(crate) fn rollback(pack: &Path, repository: Option<&Path>, force: bool) -> R
         restore(&repo, change, content.as_deref())
             .map_err(|error| RollbackError::Restore { path: change.path.clone(), error })?;
     }
+    for dir in manifest.writable.iter().filter(|dir| is_inside(&manifest, dir)) {
+        repo.sweep(Path::new(dir));
+    }
     // The deepest first; one that has something in it stays.
     for dir in manifest.directories.iter().rev().filter(|dir| is_inside(&manifest, dir)) {
         repo.remove_directory(Path::new(dir));

@@ -8,6 +8,7 @@ use hotcell_contract::{covers_path, matches_or_holds, matches_path, may_match_be
 use rustix::fs::{AtFlags, FileType};
 
 use super::Repository;
+use super::unfinished::is_name;
 use crate::lease::LeaseRefusal;
 
 /// Copies are held in memory; whole directories are not copied.
@@ -118,6 +119,8 @@ impl Walk<'_> {
     fn copy(&mut self, dir: &Path, depth: usize, files: &mut Vec<Snapshot>) -> Result<(), LeaseRefusal> {
         for (path, kind) in self.entries(dir, depth)? {
             match kind {
+                // One that somebody has not finished is nobody's file yet.
+                FileType::RegularFile if is_name(&path) => {}
                 FileType::RegularFile if path.to_str().is_some_and(|name| self.is_allowed(name)) => {
                     files.extend(self.snapshot(&path)?);
                 }

@@ -367,6 +367,7 @@ pub(super) fn question(request: &Request, who: &Who, policy: &Policy) -> Result<
             .chain(request.allowed_hosts.iter().map(ToString::to_string))
             .collect::<Vec<_>>()
             .join(" "),
+        limits: request.limits.clone(),
         capsule,
         lease_id: request.granted.lease_id.clone(),
     };

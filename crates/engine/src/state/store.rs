@@ -137,7 +137,7 @@ impl Store {
     pub(super) fn list(&self, filter: &Filter) -> Result<Vec<ExecutionRecord>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM records WHERE (?1 IS NULL OR tenant_id = ?1) AND (?2 IS NULL OR user_id = ?2) \
-             AND (?3 IS NULL OR run_id = ?3) AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR language = ?5) \
+             AND (?3 IS NULL OR run_id = ?3) AND (?4 IS NULL OR status = ?4) AND (?5 IS NULL OR COALESCE(language, 'command') = ?5) \
              AND (?6 IS NULL OR policy_id = ?6) AND (?7 IS NULL OR created_ms >= ?7) AND (?8 IS NULL OR created_ms < ?8) \
              AND (?9 IS NULL OR record_id < ?9) ORDER BY record_id DESC LIMIT ?10"
         );

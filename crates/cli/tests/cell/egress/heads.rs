@@ -23,7 +23,7 @@ fn malformed_heads_are_answered_and_nobody_is_reached() {
         format!("CONNECT \u{e4}.example:{} HTTP/1.1\r\n\r\n", server.port),
     ];
     let ran = server.program(&format!("for head in {nowhere:?}: print(status(head))")).run();
-    ran.passes();
+    ran.violates(CLASS);
     assert_eq!(ran.out(), "400\n".repeat(nowhere.len()));
 
     let somewhere = [
@@ -42,10 +42,11 @@ fn malformed_heads_are_answered_and_nobody_is_reached() {
         );
         server.program(&program).run()
     };
-    // Clumsy words to who may be spoken to; and to who may not.
+    // To who may be spoken to; and to who may not.
     let ran = ask("HERE");
-    ran.passes();
+    ran.violates(CLASS);
     assert_eq!(ran.out(), "400\n".repeat(somewhere.len() + 1));
+    assert_eq!(refused(&ran), vec![here.clone(); somewhere.len() + 1]);
     let ran = ask("other.example:80");
     ran.violates(CLASS);
     assert_eq!(ran.out(), "400\n".repeat(somewhere.len()) + "403\n");
@@ -58,8 +59,8 @@ fn malformed_heads_are_answered_and_nobody_is_reached() {
              print(status('GET http://HERE/ HTTP/1.1\\r\\nA: ' + 'a' * 10000 + '\\r\\n\\r\\n'))",
         )
         .run();
-    ran.passes();
-    assert_eq!((ran.out(), server.visits()), ("431\n200\n", 1));
+    ran.violates(CLASS);
+    assert_eq!((ran.out(), server.visits(), refused(&ran)), ("431\n200\n", 1, vec![here]));
 }
 
 #[test]

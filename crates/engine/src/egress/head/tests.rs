@@ -154,19 +154,46 @@ fn a_head_ends_where_it_can_not_go_on() {
     assert_eq!(end(b"GET http://a/ HTTP/1.1\r\nA: b\r\n"), None);
     assert_eq!(end(b"GET http://a/\nrest"), Some(14));
     assert_eq!(end(b"GET\0rest"), Some(4));
-    assert_eq!(target(b"CONNECT a:1 HTTP/1.1\r\nA: b").map(|target| target.shown).as_deref(), Some("a:1"));
+    let known = target(b"CONNECT a:1 HTTP/1.1\r\nA: b").expect("a whole line").expect("a good one");
+    assert_eq!(known.shown, "a:1");
+    assert!(target(b"CONNECT a:1\r\nA: b").expect("a whole line").is_err());
     assert_eq!(target(b"CONNECT a:1 HTTP/1.1"), None);
+}
+
+#[test]
+fn what_is_meant_by_a_malformed_head() {
+    for (head, shown) in [
+        ("GET https://a.example/x HTTP/1.1\r\n\r\n", Some("a.example:443")),
+        ("GET https://a.example:8443/x HTTP/1.1\r\n\r\n", Some("a.example:8443")),
+        ("GET http://user:word@a.example/ HTTP/1.1\r\n\r\n", Some("a.example:80")),
+        ("GET http://a@b@c.example/ HTTP/1.1\r\n\r\n", Some("c.example:80")),
+        ("CONNECT u@a.example:1 HTTP/1.1\r\n\r\n", Some("a.example:1")),
+        ("CONNECT a.example:0 HTTP/1.1\r\n\r\n", Some("a.example:0")),
+        ("CONNECT a.example:99999 HTTP/1.1\r\n\r\n", Some("a.example:99999")),
+        ("GET http://a.example/ HTTP/1.1\n\n", Some("a.example:80")),
+        ("GET http://a.example\n", Some("a.example:80")),
+        ("GET http://a.example/\0", Some("a.example:80")),
+        ("CONNECT a.example HTTP/1.1\r\n\r\n", Some("a.example")),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", None),
+        ("hello\r\n\r\n", None),
+        ("\r\n\r\n", None),
+        ("GET http://\u{e4}:80/ HTTP/1.1\r\n\r\n", None),
+    ] {
+        assert_eq!(guess(head.as_bytes()).map(|target| target.shown).as_deref(), shown, "{head:?}");
+    }
+    assert_eq!(beginning(b"a\x1b[2J\xff\r\nb"), "a\\x1b[2J\\xff");
+    assert_eq!(beginning(&[b'a'; 200]), format!("{}...", "a".repeat(80)));
 }
 
 #[test]
 fn no_bytes_make_it_panic() {
     let whole = b"POST http://a:1/ HTTP/1.1\r\nContent-Length: 1\r\nConnection: a,,b\r\n\r\n";
     for cut in 0..whole.len() {
-        let _ = (parse(&whole[..cut]), target(&whole[..cut]), end(&whole[..cut]));
+        let _ = (parse(&whole[..cut]), target(&whole[..cut]), end(&whole[..cut]), guess(&whole[..cut]));
         for byte in 0..=255 {
             let mut bytes = whole.to_vec();
             bytes[cut] = byte;
-            let _ = (parse(&bytes), target(&bytes), end(&bytes));
+            let _ = (parse(&bytes), target(&bytes), end(&bytes), guess(&bytes), beginning(&bytes));
         }
     }
 }
