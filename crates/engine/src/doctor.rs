@@ -1,9 +1,11 @@
 //! `hotcell doctor`: every primitive, and a real cell as the proof.
 
 use hotcell_contract::Status;
-use hotcell_sandbox::{Launcher, probe};
+use hotcell_sandbox::{End, Launcher, Streams, probe};
 
-use crate::execute::{Call, execute};
+use crate::backend::{Container, FoundRuntime, survey_runtimes};
+use crate::execute::{Call, ExecuteError, execute};
+use crate::plan::plan;
 use crate::request::{Program, Request};
 
 /// One line of the diagnosis.
@@ -34,10 +36,53 @@ pub fn diagnose(launcher: &Launcher) -> Diagnosis {
             remedy: p.remedy,
         })
         .collect();
+    checks.extend(containers(launcher));
     checks.push(languages());
     checks.push(cell(launcher));
     let ok = checks.iter().all(|check| check.present || !check.needed);
     Diagnosis { checks, ok }
+}
+
+/// Each runtime, what is known against it, and a container as the proof.
+fn containers(launcher: &Launcher) -> Vec<Check> {
+    let found = survey_runtimes();
+    if found.is_empty() {
+        return vec![Check {
+            name: "containers".into(),
+            present: false,
+            needed: false,
+            detail: "no runtime is found: --backend oci and policies that need a container are refused".into(),
+            remedy: Some("apt-get install runc, or runsc for a kernel of its own".into()),
+        }];
+    }
+    found.into_iter().map(|found| container(launcher, found)).collect()
+}
+
+fn container(launcher: &Launcher, found: FoundRuntime) -> Check {
+    let container = Container { runtime: found.runtime, image: None };
+    let what = match container.has_own_kernel() {
+        true => "a kernel of its own; what is refused inside is contained and not on record",
+        false => "verdicts are proved as in a cell",
+    };
+    let request = Request { container: Some(container), ..Request::of(Program::Command(vec!["/bin/true".into()])) };
+    // Not by `execute`, which has nothing more to ask of the launcher afterwards.
+    let ran = plan(&request)
+        .map_err(ExecuteError::from)
+        .and_then(|planned| Ok(launcher.run(&planned.run, Streams::default())?));
+    let (present, ran) = match ran {
+        Ok(report) if report.end == End::Exited(0) => (true, format!("ran `true`, {what}")),
+        Ok(report) => (false, format!("`true` failed in one: {:?}", report.end)),
+        Err(e) => (false, e.to_string()),
+    };
+    let version = found.version.unwrap_or_else(|| "of an unknown version".into());
+    let (hole, remedy) = match found.hole {
+        Some(hole) => (
+            format!("; known holes: {}", hole.what),
+            Some(format!("install {} or newer, or a package that has the fixes", hole.fixed_in)),
+        ),
+        None => (String::new(), None),
+    };
+    Check { name: found.name.into(), present, needed: false, detail: format!("{version}: {ran}{hole}"), remedy }
 }
 
 /// Cells run commands without any of them: `hotcell languages` says more.

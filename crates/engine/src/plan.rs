@@ -11,6 +11,7 @@ use sandbox::{Layer, Network, Spec, Tree};
 
 use hotcell_languages::{self as languages, Host, Ready, Sources, in_cell};
 
+use crate::image::Image;
 use crate::lease::REPO_AT;
 use crate::repo::Snapshot;
 use crate::request::{Program, Request, Source};
@@ -20,6 +21,8 @@ use crate::request::{Program, Request, Source};
 pub enum PlanError {
     #[error("no program was given: write it behind `--`")]
     NoProgram,
+    #[error("`run` uses this host's toolchains, and an image has its own: use `exec --image ... -- COMMAND`")]
+    SourceInImage,
     #[error("an argument has a NUL byte in it, which no program can receive")]
     NulByte,
     #[error("the environment variable `{0}` has a name that is empty or has `=` or NUL in it")]
@@ -99,6 +102,8 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
             checked(&run)?;
             Ok(Planned { run, compile: None, parse: None, prepare: None, language: None, args: vec![] })
         }
+        // Toolchains are found on the host, and an image has its own.
+        Program::Source { .. } if image(request).is_some() => Err(PlanError::SourceInImage),
         Program::Source { language, source, args } => {
             let sources = sources(request, source, &mut run)?;
             let own = is_callers_choice(request);
@@ -211,14 +216,19 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
         },
         require: required(&request.require)?,
         runtime: request.container.as_ref().map(|container| container.runtime.clone()),
-        root: request.container.as_ref().and_then(|container| container.image.clone()),
+        root: image(request).map(|image| image.root.clone()),
     };
     let proxy = if network == Network::Brokered { proxy_variables(&request.allowed_hosts) } else { vec![] };
-    spec.env = environment(&[&proxy[..], &request.env].concat())?;
+    let of_image = image(request).map(|image| image.env.clone()).unwrap_or_default();
+    spec.env = environment(&[&of_image, &proxy[..], &request.env].concat())?;
     if spec.root.is_none() {
         system(&mut spec);
     }
     Ok(spec)
+}
+
+fn image(request: &Request) -> Option<&Image> {
+    request.container.as_ref()?.image.as_ref()
 }
 
 /// Puts what was given into the cell, and says where it is.

@@ -13,7 +13,7 @@ use hotcell_contract::{
     show_size,
 };
 
-use crate::backend::{AskedBackend, BackendError, choose};
+use crate::backend::{AskedBackend, BackendError, Container, choose};
 use crate::files::{open_regular, read_text};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
 
@@ -213,6 +213,11 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
         compile.memory_bytes = policy.compile.max_memory_mb << 20;
         admit(policy, request)?;
     }
+    if let Some(policy) = policy.filter(|policy| policy.require_approval && asked.backend.image.is_some()) {
+        let (policy, class) = (policy.policy_id.clone(), FailureClass::ApprovalRequired);
+        let why = "an approval is for code that was seen whole: leave --image out".into();
+        return Err(PolicyError::Refused { policy, class, why });
+    }
     request.container = choose(policy, &asked.backend, &request.require)?;
     let refuse = |what: &str, given: String, most: String| match policy {
         Some(policy) => Err(PolicyError::Refused {
@@ -265,6 +270,10 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
     let on_violation = asked.on_violation.unwrap_or(least);
     if on_violation > least {
         refuse("--on-violation", format!("{on_violation:?}").to_lowercase(), format!("{least:?}").to_lowercase())?;
+    }
+    let own_kernel = request.container.as_ref().is_some_and(Container::has_own_kernel);
+    if own_kernel && network != NetworkPolicy::None {
+        return Err(BackendError::Network { network: format!("{network:?}").to_lowercase() }.into());
     }
     request.allowed_hosts = hosts(policy, network, asked)?;
     (request.limits, request.compile) = (limits, compile);

@@ -95,10 +95,7 @@ pub(crate) fn layers_of(
             "counted by the runtime's own kernel; the cgroup bounds what it takes for them",
         ));
     } else {
-        put(
-            "namespaces",
-            format!("pid, mount, network, ipc, uts, cgroup{} by {name}", if ids.is_root() { ", user" } else { "" }),
-        );
+        put("namespaces", format!("user, pid, mount, network, ipc, uts, cgroup, by {name}"));
     }
     (on, off)
 }

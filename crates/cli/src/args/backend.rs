@@ -27,6 +27,13 @@ pub(crate) enum Backend {
     Docker,
 }
 
+/// Where images are unpacked, if anywhere.
+fn images_dir() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    absolute("HOTCELL_IMAGES").or_else(|| Some(cache()?.join("hotcell/images")))
+}
+
 impl BackendArgs {
     pub(crate) fn asked(&self) -> hotcell_engine::AskedBackend {
         hotcell_engine::AskedBackend {
@@ -37,6 +44,7 @@ impl BackendArgs {
             }),
             runtime: self.runtime.clone(),
             image: self.image.clone(),
+            images: images_dir(),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use hotcell_contract::{FailureClass, IsolationLevel, Mode, Policy};
 use hotcell_sandbox::{Runtime, RuntimeKind};
 
+use crate::image::{self, Image, ImageError};
 use crate::policy::PolicyError;
 pub use runtimes::{FoundRuntime, survey as survey_runtimes};
 use runtimes::{must_be_patched, name_of, named, usual};
@@ -27,6 +28,10 @@ pub enum BackendError {
     RuntimeOfNothing,
     #[error("--image is for containers: leave it out, or give --backend oci")]
     ImageOfNothing,
+    #[error("there is no place to unpack images in: set HOME, or HOTCELL_IMAGES")]
+    NoStore,
+    #[error(transparent)]
+    Image(ImageError),
     #[error("the docker backend is not in this version: use --backend oci, which needs no daemon")]
     NoDocker,
     #[error("--network {network} is not possible with runsc: what its kernel reaches cannot be brokered from outside")]
@@ -66,13 +71,15 @@ pub struct AskedBackend {
     /// A name, or the path of a binary.
     pub runtime: Option<PathBuf>,
     pub image: Option<PathBuf>,
+    /// Where images are unpacked.
+    pub images: Option<PathBuf>,
 }
 
 /// A runtime, and what it is to make the root of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Container {
     pub runtime: Runtime,
-    pub image: Option<PathBuf>,
+    pub image: Option<Image>,
 }
 
 impl Container {
@@ -142,5 +149,9 @@ pub(crate) fn choose(
     if require.iter().any(|layer| layer == PATCHED) {
         must_be_patched(&runtime)?;
     }
-    Ok(Some(Container { runtime, image: asked.image.clone() }))
+    let image = asked.image.as_deref().map(|path| {
+        let store = asked.images.as_deref().ok_or(BackendError::NoStore)?;
+        image::open(path, store).map_err(BackendError::Image)
+    });
+    Ok(Some(Container { runtime, image: image.transpose()? }))
 }

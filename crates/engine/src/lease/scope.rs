@@ -108,6 +108,10 @@ impl Leased {
         {
             return Err(LeaseRefusal::Command(format!("{}, by a language file of your own", language.name)));
         }
+        // So would an image: a command is what it finds there.
+        if request.container.as_ref().is_some_and(|container| container.image.is_some()) {
+            return Err(LeaseRefusal::Command("in an image of your own".into()));
+        }
         for (name, _) in &request.env {
             let name = name.to_string_lossy();
             if !self.lease.scope.env_allowlist.iter().any(|allowed| *allowed == name) {

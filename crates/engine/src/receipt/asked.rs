@@ -48,7 +48,10 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json
         })),
     });
     if let Some(container) = &request.container {
-        let image = container.image.as_ref().map(word);
+        let image = container.image.as_ref().map(|image| match image.digest.is_empty() {
+            true => json!({ "path": word(&image.root) }),
+            false => json!({ "digest": image.digest }),
+        });
         description["container"] = json!({ "runtime": word(&container.runtime.path), "image": image });
     }
     canonical_hash(&description)

@@ -1,6 +1,8 @@
 //! Groups of a runtime's own, beside ours: it wants a place for them, and the limits are not there.
 
+use std::ffi::CString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::dir;
@@ -47,11 +49,15 @@ fn places() -> Vec<PathBuf> {
     mounts.v1.into_values().chain(mounts.v2).map(|mount| mount.join(PLACE)).collect()
 }
 
-/// In this mount namespace, the v2 half of a hybrid host is not there.
-pub(crate) fn hide_second_kind() -> io::Result<()> {
+/// In this mount namespace, the v2 half of a hybrid host is not there. Covered, because what an unprivileged namespace has
+/// inherited it cannot detach.
+pub(crate) fn cover_second_kind() -> io::Result<()> {
     let mounts = dir::mounts()?;
     match mounts.v2 {
-        Some(at) if !mounts.v1.is_empty() => mount::detach(&at),
+        Some(at) if !mounts.v1.is_empty() => {
+            let at = CString::new(at.into_os_string().into_vec())?;
+            mount::mount_new(c"tmpfs", &at, mount::MS_NOSUID | mount::MS_NODEV | mount::MS_NOEXEC, c"size=4k")
+        }
         _ => Ok(()),
     }
 }

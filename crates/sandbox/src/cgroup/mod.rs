@@ -9,7 +9,7 @@ mod loan;
 mod v1;
 mod v2;
 
-pub(crate) use loan::{Loan, hide_second_kind};
+pub(crate) use loan::{Loan, cover_second_kind};
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -18,6 +18,7 @@ pub(super) struct Bundle<'a> {
     pub(super) plan: &'a Plan,
     pub(super) order: &'a Order,
     pub(super) rootfs: &'a Path,
+    pub(super) shm: &'a Path,
     /// Where the runtime may keep a group of its own: the limits are on ours, which init joins.
     pub(super) group: &'a str,
 }
@@ -65,7 +66,10 @@ impl Bundle<'_> {
     }
 
     fn bind(&self, at: &str) -> Value {
-        let source = self.rootfs.join(at.trim_start_matches('/'));
+        let source = match at {
+            "/dev/shm" => self.shm.to_owned(),
+            _ => self.rootfs.join(at.trim_start_matches('/')),
+        };
         let mut options = vec!["rbind", "rprivate"];
         if at == "/dev" {
             // Only the directory: what is in it are mounts of their own.
@@ -76,7 +80,7 @@ impl Bundle<'_> {
 
     fn process(&self, own_kernel: bool) -> Value {
         let plan = self.plan;
-        // Without privilege the porter is in a user namespace already, in which there is one id.
+        // Without privilege there is one id, and a container must have a root.
         let (uid, gid) = if self.order.root { (UID, GID) } else { (0, 0) };
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let mut process = json!({
@@ -112,14 +116,15 @@ impl Bundle<'_> {
         let mut linux = json!({"maskedPaths": masked});
         if !own_kernel {
             namespaces.push("cgroup");
+            let map = |inside: u32, outside: u32| {
+                json!([
+                    {"containerID": 0, "hostID": ROOT_OUTSIDE, "size": 1},
+                    {"containerID": inside, "hostID": outside, "size": 1},
+                ])
+            };
+            // Without privilege the porter is in a user namespace already, and init makes its own.
             if self.order.root {
                 namespaces.push("user");
-                let map = |inside: u32, outside: u32| {
-                    json!([
-                        {"containerID": 0, "hostID": ROOT_OUTSIDE, "size": 1},
-                        {"containerID": inside, "hostID": outside, "size": 1},
-                    ])
-                };
                 linux["uidMappings"] = map(UID, self.order.owner.0);
                 linux["gidMappings"] = map(GID, self.order.owner.1);
                 linux["cgroupsPath"] = json!(self.group);

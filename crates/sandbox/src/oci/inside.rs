@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::cell::{self, Run, Step};
+use crate::cell::{self, GID, Run, Step, UID, c_path};
 use crate::filter::Filter;
-use crate::sys::{process, signal, socket};
+use crate::sys::process::{self, CArray};
+use crate::sys::{signal, socket};
 use crate::wire::{self, Entry, Failure, FromCell, Plan};
 use std::os::fd::AsFd;
 
@@ -19,6 +20,9 @@ pub(super) const PORTER: i32 = 3;
 
 /// What init says when it runs, and its file is needed no more.
 pub(super) const HERE: &[u8] = b"h";
+
+/// What it says before that, in a user namespace that has no ids yet, with a pidfd of its own.
+pub(super) const ALONE: &[u8] = b"a";
 
 /// Fds of an entry before the groups.
 pub(super) const ENTRY_FDS: usize = 6;
@@ -68,6 +72,9 @@ fn live() {
 /// Becomes an init that nobody inside can look into, and waits for what there is to do.
 fn prepare(porter: &OwnedFd) -> Result<Option<(Entry, Vec<OwnedFd>)>, Failure> {
     process::close_from(PORTER + 1).step("close the runtime's fds", "")?;
+    if rustix::process::getuid().is_root() {
+        begin_again(porter)?;
+    }
     process::set_undumpable().step("hide init", "")?;
     process::die_with_parent().step("tie init to the runtime", "")?;
     process::set_name(c"hotcell-init");
@@ -77,6 +84,27 @@ fn prepare(porter: &OwnedFd) -> Result<Option<(Entry, Vec<OwnedFd>)>, Failure> {
     rustix::process::umask(Mode::empty());
     socket::send(porter.as_fd(), HERE, &[]).step("tell the porter", "")?;
     wire::receive(porter, true).step("hear the porter", "")
+}
+
+/// In a namespace in which the program is nobody's root, and whose processes the kernel counts by themselves; the porter
+/// writes its ids. What is in /proc of this process belongs to the root of the namespace in which it was executed: hence
+/// again.
+fn begin_again(porter: &OwnedFd) -> Result<(), Failure> {
+    process::unshare(libc::CLONE_NEWUSER).step("new user namespace", "")?;
+    let own = process::pidfd_open(std::process::id() as process::Pid).step("tell the porter", "")?;
+    socket::send(porter.as_fd(), ALONE, &[own.as_fd()]).step("tell the porter", "")?;
+    let mut word = [0u8; 16];
+    if socket::receive(porter.as_fd(), &mut word, true).step("hear the porter", "")?.is_none() {
+        process::exit_now(0);
+    }
+    process::become_user(UID, GID, false).step("become an unprivileged user", "")?;
+    // A new user namespace has them all, and after exec there is none left to drop the others with.
+    process::drop_capabilities().step("drop all capabilities", "")?;
+    let path = c_path(AT).step("begin again", "")?;
+    let kept = process::duplicate_above(porter.as_fd(), 16).step("begin again", "")?;
+    process::place(kept.as_fd(), PORTER).step("begin again", "")?;
+    let error = process::execve(&path, &CArray::new(vec![path.clone()]), &CArray::new(vec![]));
+    Err(error).step("begin again", "")
 }
 
 struct Entered {

@@ -68,11 +68,21 @@ impl Laid {
         }
         host.enter()?;
         rustix::process::chdir(&at).step("enter the bundle", &at)?;
+        if plan.limits.scratch > 0 {
+            // Once more where no other mount covers it.
+            let tree = mount::clone_tree(scratch.as_fd(), c"shm", false).step("bind the scratch", "")?;
+            mount::attach(tree.as_fd(), CWD, c"shm").step("bind the scratch", "")?;
+        }
         Ok(Laid { at, scratch })
     }
 
     pub(super) fn root(&self) -> PathBuf {
         self.at.join("root")
+    }
+
+    /// The scratch's part for /dev/shm.
+    pub(super) fn shm(&self) -> PathBuf {
+        self.at.join("shm")
     }
 
     pub(super) fn bundle(&self) -> PathBuf {
@@ -101,8 +111,8 @@ fn cover(plan: &Plan) -> Result<PathBuf, Failure> {
     let place = c_path(at).step("mount the bundle", at)?;
     mount::mount_new(c"tmpfs", &place, MS_NOSUID | MS_NODEV, c"mode=711").step("mount the bundle", at)?;
     rustix::process::chdir(at).step("enter the bundle", at)?;
-    for (name, mode) in [("bundle", 0o755), ("state", 0o711), ("root", 0o755), ("upper", 0o755), ("work", 0o755)] {
-        rustix::fs::mkdirat(CWD, name, Mode::from_raw_mode(mode)).step("make the bundle", name)?;
+    for name in ["bundle", "state", "root", "shm", "upper", "work"] {
+        rustix::fs::mkdirat(CWD, name, Mode::from_raw_mode(0o755)).step("make the bundle", name)?;
     }
     Ok(at.to_owned())
 }

@@ -33,7 +33,8 @@ fn run(birth: &Birth<'_>) -> Result<(), (Failure, Option<OwnedFd>)> {
     };
     let more = fds.split_off(5.min(fds.len()));
     let Ok([supervisor, plan, stdin, stdout, stderr]) = <[OwnedFd; 5]>::try_from(fds) else { process::exit_now(70) };
-    let mut visit = Visit { leash, supervisor, plan, streams: vec![stdin, stdout, stderr], groups: vec![] };
+    let mut visit =
+        Visit { leash, supervisor, plan, streams: vec![stdin, stdout, stderr], groups: vec![], root: order.root };
     let done = carry_out(&mut visit, &order, more);
     done.map_err(|failure| (failure, Some(visit.supervisor)))
 }
@@ -66,12 +67,12 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
     };
     let laid = Laid::new(&plan, order, (visit.plan.as_fd(), contents), trees)?;
     let group = cgroup::Loan::new();
-    let bundle = Bundle { plan: &plan, order, rootfs: &laid.root(), group: group.path() };
+    let bundle = Bundle { plan: &plan, order, rootfs: &laid.root(), shm: &laid.shm(), group: group.path() };
     let config = bundle.config(runtime.kind).to_string();
     std::fs::write(laid.bundle().join("config.json"), config).step("write the bundle", "")?;
     if runtime.kind == RuntimeKind::Crun {
         // It takes a host with both kinds of groups for one with neither.
-        cgroup::hide_second_kind().step("hide the second kind of cgroups", "")?;
+        cgroup::cover_second_kind().step("cover the second kind of cgroups", "")?;
     }
     let mounts_ns = wire::now_ns() - start;
     match runtime.kind {

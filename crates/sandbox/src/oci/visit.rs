@@ -2,14 +2,14 @@
 
 use std::ffi::CString;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
-use super::inside::{HERE, PORTER};
+use super::inside::{ALONE, HERE, PORTER};
 use super::layout::Laid;
-use crate::cell::{Step, c_path};
+use crate::cell::{GID, Step, UID, c_path};
 use crate::error::RUNTIME;
 use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::process::{self, CArray, Pid};
@@ -37,6 +37,8 @@ pub(super) struct Visit {
     /// The program's; given away as soon as it has them.
     pub(super) streams: Vec<OwnedFd>,
     pub(super) groups: Vec<OwnedFd>,
+    /// The caller is root.
+    pub(super) root: bool,
 }
 
 /// A runtime that was called, and where it writes what went wrong.
@@ -77,6 +79,10 @@ impl Visit {
                         laid.take_init_away()?;
                         let mounts_ns = mounts_ns + (wire::now_ns() - started);
                         self.tell(init, laid, order, mounts_ns)?;
+                    }
+                    Ok(Some((n, fds))) if &buf[..n] == ALONE => {
+                        map_ids(&fds)?;
+                        socket::send(init.as_fd(), ALONE, &[]).step("tell init", "")?;
                     }
                     Ok(Some((n, _))) => failure = wire::decode::<Failure>(&buf[..n]).ok(),
                     // It is dead, or about to be: the runtime will say so.
@@ -166,7 +172,7 @@ impl Visit {
             },
         };
         let path = c_path(&runtime.path).step("call the runtime", &runtime.path)?;
-        let argv = CArray::new(arguments(runtime, laid).step("call the runtime", &runtime.path)?);
+        let argv = CArray::new(arguments(runtime, laid, self.root).step("call the runtime", &runtime.path)?);
         let env = CArray::new(vec![c"PATH=/usr/sbin:/usr/bin:/sbin:/bin".to_owned()]);
         let groups = if init.is_some() { &[][..] } else { &self.groups[..] };
         let refused = std::cell::Cell::new(0);
@@ -203,16 +209,32 @@ impl Visit {
     }
 }
 
+/// The ids of a namespace that init has made: who is root in ours is nobody's root there.
+fn map_ids(pidfd: &[OwnedFd]) -> Result<(), Failure> {
+    let number = pidfd.first().map_or(-1, AsRawFd::as_raw_fd);
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).step("find the container", "")?;
+    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")).map(str::trim).unwrap_or_default();
+    let proc = |name: &str| format!("/proc/{pid}/{name}");
+    // Where it is denied already, it stays so.
+    let _ = std::fs::write(proc("setgroups"), "deny");
+    std::fs::write(proc("uid_map"), format!("{UID} 0 1")).step("write the id maps", "")?;
+    std::fs::write(proc("gid_map"), format!("{GID} 0 1")).step("write the id maps", "")
+}
+
 /// How each runtime is asked to make the container and to stay with it.
-fn arguments(runtime: &Runtime, laid: &Laid) -> io::Result<Vec<CString>> {
+fn arguments(runtime: &Runtime, laid: &Laid, root: bool) -> io::Result<Vec<CString>> {
     let (state, bundle) = (laid.state(), laid.bundle());
     let mut words = vec![runtime.path.clone().into_os_string(), "--root".into(), state.clone().into()];
     match runtime.kind {
         RuntimeKind::Runc | RuntimeKind::Youki => {}
-        RuntimeKind::Crun => words.push("--cgroup-manager=cgroupfs".into()),
+        RuntimeKind::Crun if root => words.push("--cgroup-manager=cgroupfs".into()),
+        RuntimeKind::Crun => words.push("--cgroup-manager=disabled".into()),
         RuntimeKind::Runsc => {
             let log = state.join(LOG_FILE);
             words.extend(["--network=none".into(), "--ignore-cgroups".into(), "--log".into(), log.into()]);
+            if !root {
+                words.push("--rootless".into());
+            }
         }
     }
     words.extend(["run".into(), "--bundle".into(), bundle.into()]);
@@ -270,6 +292,8 @@ impl Called {
 /// A line of a log, without what only a log needs.
 fn message(line: &str) -> String {
     let quoted = line.split_once("msg=\"").and_then(|(_, rest)| rest.strip_suffix('"'));
+    let json = serde_json::from_str::<serde_json::Value>(line).ok();
+    let quoted = quoted.or_else(|| json.as_ref()?["msg"].as_str());
     let fatal = line.split_once("FATAL ERROR: ").map(|(_, rest)| rest);
     quoted.or(fatal).unwrap_or(line).replace("\\\"", "\"")
 }

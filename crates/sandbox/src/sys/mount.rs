@@ -3,7 +3,6 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::ptr::null;
 
 use super::{check, owned};
@@ -93,11 +92,6 @@ pub(crate) fn pivot_here() -> io::Result<()> {
     // SAFETY: both strings are static.
     check(unsafe { libc::syscall(libc::SYS_pivot_root, c".".as_ptr(), c".".as_ptr()) })?;
     Ok(())
-}
-
-/// Detaches what is mounted at `path`, with everything below it.
-pub(crate) fn detach(path: &Path) -> io::Result<()> {
-    Ok(rustix::mount::unmount(path, rustix::mount::UnmountFlags::DETACH)?)
 }
 
 /// Detaches whatever is mounted at the working directory, with everything below it.
