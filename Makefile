@@ -3,19 +3,19 @@
 CARGO ?= cargo
 TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
-PACKAGES := gcc g++ junit4 python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount
+PACKAGES := gcc g++ junit4 python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc
 # Toolchains, by the program: any way of having it is good.
 TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps lint deny unit test-root test-user test-programs test-vm endurance bench clean
+.PHONY: build test deps lint deny unit test-root test-user test-programs test-backends test-vm endurance bench clean
 
 build:
 	$(CARGO) build --release
 
 # Installs what the tests need and runs all of them.
-test: deps lint deny unit test-root test-user test-programs test-vm
+test: deps lint deny unit test-root test-user test-programs test-backends test-vm
 
 # Only what is missing is installed, so that a machine that has everything needs no network and no root.
 deps:
@@ -60,6 +60,15 @@ test-user: target/hostile/hostile
 test-programs:
 	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants
 	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test programs
+
+# The same tests with every cell made by a container runtime: runc as whoever runs this, crun by an ordinary user.
+test-backends: target/hostile/hostile
+	@$(CARGO) build --quiet --release
+	HOTCELL_TEST_RUNTIME=runc HOTCELL_BIN=$$PWD/$(TARGET)/release/hotcell $(CARGO) test --quiet -p hotcell-cli --test cell
+	@dir=$$(mktemp -d) && chmod 755 $$dir && mkdir $$dir/src && \
+	cp $(TARGET)/release/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
+	HOTCELL_TEST_RUNTIME=crun HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
+	$(CARGO) test --quiet -p hotcell-cli --test cell; status=$$?; rm -rf $$dir; exit $$status
 
 # And on another kernel with cgroup v2: as root; as a user with a delegated subtree, what groups decide; as a user without,
 # who has had all of it on this host already, what depends on the kernel.

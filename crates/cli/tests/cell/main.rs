@@ -5,6 +5,7 @@
 mod bad_input;
 mod brokered;
 mod cli;
+mod containers;
 mod egress;
 mod ends;
 mod escape;

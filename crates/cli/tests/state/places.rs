@@ -13,8 +13,8 @@ fn without_a_directory_nothing_is_written() {
         let ran = go(place.hotcell(words).env_remove("HOTCELL_STATE_DIR"));
         assert_eq!(ran.code, 0, "{}", ran.stderr);
     }
-    let ran = go(place.hotcell(&["exec", "--policy", "strict", "--", "true"]).env_remove("HOTCELL_STATE_DIR"));
-    ran.refused(&["strict"]);
+    let ran = go(place.hotcell(&["exec", "--policy", "restricted", "--", "true"]).env_remove("HOTCELL_STATE_DIR"));
+    ran.refused(&["restricted"]);
     assert_eq!(place.contents(""), []);
     assert!(!place.path("home/.local").exists());
     // In the usual place, once it is there.

@@ -122,7 +122,8 @@ fn a_refusal_has_the_hash_of_what_was_refused() {
     let place = Place::new();
     place.go(&["run", "--code", "print(1)"]);
     let ran = place.newest();
-    place.go(&["run", "--policy", "strict", "--code", "print(1)"]).refused(&["strict"]);
+    let more = ["run", "--policy", "restricted", "--timeout", "99s", "--code", "print(1)"];
+    place.go(&more).refused(&["restricted"]);
     assert_eq!(place.newest()["code_hash"], ran["code_hash"]);
 }
 
@@ -135,7 +136,7 @@ fn some(place: &Place) -> usize {
     place.exec(&["--tenant", "b"], &["false"]);
     place.run(&["--tenant", "b", "--lang", "bash"], "true");
     place.run(&["--tenant", "a"], "print(1)");
-    place.go(&["exec", "--tenant", "a", "--policy", "strict", "--", "true"]).refused(&["strict"]);
+    place.go(&["exec", "--tenant", "a", "--policy", "restricted", "--", "true"]).refused(&["restricted"]);
     7
 }
 
@@ -158,7 +159,7 @@ fn filters() {
         (&["--language", "bash"], 1),
         (&["--language", "python"], 1),
         (&["--policy", "mine"], 1),
-        (&["--policy", "strict"], 1),
+        (&["--policy", "restricted"], 1),
         (&["--policy", "none"], 5),
         (&["--since", "2020-01-01"], number),
         (&["--until", "2020-01-01"], 0),
@@ -335,7 +336,7 @@ fn one_record_in_full() {
     let place = Place::new();
     place.pass(&["--tenant", "t", "--user", "u", "--run-id", "r"]);
     place.exec(&[], &["sh", "-c", "exit 3"]);
-    place.go(&["exec", "--policy", "strict", "--", "true"]).refused(&["strict"]);
+    place.go(&["exec", "--policy", "restricted", "--", "true"]).refused(&["restricted"]);
     for record in place.records(&[]) {
         let id = record["record_id"].as_str().expect("an id");
         assert_eq!(place.go(&["records", id, "--output", "json"]).json(), record);

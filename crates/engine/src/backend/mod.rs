@@ -144,6 +144,9 @@ pub(crate) fn choose(
             let class = if asked_for { FailureClass::StrictModeUnavailable } else { FailureClass::StrictModeRequired };
             return refuse(class, BackendError::NoRuntime { strict: true }.to_string());
         }
+        Err(none @ BackendError::NoRuntime { .. }) if needs_container => {
+            return refuse(FailureClass::SetupFailure, none.to_string());
+        }
         found => found?,
     };
     if require.iter().any(|layer| layer == PATCHED) {

@@ -70,10 +70,10 @@ impl Bundle<'_> {
             "/dev/shm" => self.shm.to_owned(),
             _ => self.rootfs.join(at.trim_start_matches('/')),
         };
-        let mut options = vec!["rbind", "rprivate"];
+        let mut options = vec!["rbind", "rprivate", "nosuid", "nodev"];
         if at == "/dev" {
             // Only the directory: what is in it are mounts of their own.
-            options.extend(["nosuid", "nodev", "ro"]);
+            options.push("ro");
         }
         json!({"destination": at, "type": "bind", "source": source, "options": options})
     }

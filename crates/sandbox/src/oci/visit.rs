@@ -19,9 +19,6 @@ use crate::wire::{self, Entry, Failure, FromCell, Order, Rusage, TERMINATE};
 /// As much of what a runtime says as fits into a sentence.
 const SAID: usize = 400;
 
-/// The name of the container, in a state directory that has no other.
-const NAME: &str = "cell";
-
 /// Written by the runtime once there is a container.
 const PID_FILE: &str = "pid";
 
@@ -242,7 +239,8 @@ fn arguments(runtime: &Runtime, laid: &Laid, root: bool) -> io::Result<Vec<CStri
         RuntimeKind::Runsc => words.extend(["--pid-file".into(), state.join(PID_FILE).into()]),
         _ => words.extend(["--preserve-fds".into(), "1".into()]),
     }
-    words.push(NAME.into());
+    // gVisor has a socket of that name, which is the host's.
+    words.push(format!("hotcell-{}", std::process::id()).into());
     words.into_iter().map(c_path).collect()
 }
 

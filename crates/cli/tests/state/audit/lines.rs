@@ -33,7 +33,7 @@ fn an_edited_byte() {
 #[test]
 fn an_edited_last_line_stops_everything() {
     let (place, file, lines) = some();
-    std::fs::write(&file, text(&lines).replace("strict mode", "strict mood")).expect("ours");
+    std::fs::write(&file, text(&lines).replace("none of its", "some of its")).expect("ours");
     place.is_found_and_stops(&format!("{}:5", name(&file)));
 }
 

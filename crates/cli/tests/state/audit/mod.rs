@@ -17,7 +17,7 @@ fn some() -> (Place, PathBuf, Vec<String>) {
     let place = Place::new();
     place.pass(&["--tenant", "t", "--user", "u", "--run-id", "r"]);
     place.exec(&[], &["false"]);
-    place.go(&["exec", "--policy", "strict", "--", "true"]).refused(&["strict"]);
+    place.go(&["exec", "--policy", "restricted", "--", "true"]).refused(&["restricted"]);
     place.is_whole();
     let files = place.logs();
     // Unless midnight came between.
@@ -128,7 +128,7 @@ fn thirty_at_once_keep_it_whole() {
     for n in 0..30 {
         let words: &[&str] = match n % 3 {
             0 => &["exec", "--quiet", "--", "true"],
-            1 => &["exec", "--policy", "strict", "--", "true"],
+            1 => &["exec", "--policy", "restricted", "--", "true"],
             _ => &["killswitch", "off", "--tenant", "nobody"],
         };
         let child = place.hotcell(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");

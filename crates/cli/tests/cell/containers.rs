@@ -1,0 +1,291 @@
+//! Cells that a runtime makes. The whole of these tests runs with runc and crun, too (`make test-backends`): here is what
+//! is only true of containers.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::harness::*;
+
+const RUNTIMES: [&str; 3] = ["runc", "crun", "runsc"];
+
+fn path_of(runtime: &str) -> Option<PathBuf> {
+    ["/usr/sbin", "/usr/bin"].iter().map(|dir| Path::new(dir).join(runtime)).find(|path| path.is_file())
+}
+
+/// Each runtime of this host; says which are not here. None when the cells of all tests are a runtime's already.
+fn each(mut test: impl FnMut(&str)) {
+    for name in RUNTIMES.into_iter().filter(|_| runtime().is_none()) {
+        match path_of(name) {
+            Some(_) => {
+                println!("{name}");
+                test(name);
+            }
+            None => skip(&format!("{name} is not installed")),
+        }
+    }
+}
+
+fn own_kernel(test: impl FnOnce()) {
+    match path_of("runsc") {
+        Some(_) if runtime().is_none() && !as_user() => test(),
+        Some(_) if as_user() => skip("slow, and the same as root's"),
+        Some(_) => skip("the cells are another runtime's"),
+        None => skip("runsc is not installed"),
+    }
+}
+
+fn gvisor(program: &[&str]) -> Cell {
+    exec(program).flag("--runtime", "runsc")
+}
+
+#[test]
+fn what_the_host_has_is_as_before() {
+    let null =
+        || std::fs::metadata("/dev/null").map(|meta| (meta.uid(), meta.gid(), meta.mode())).expect("it is there");
+    let before = null();
+    each(|name| {
+        let ran =
+            exec(&["/bin/sh", "-c", "echo in > /work/x; cat /work/x; echo out >&2"]).flag("--runtime", name).run();
+        ran.passes();
+        assert_eq!((ran.out(), ran.outcome["stderr"].as_str()), ("in\n", Some("out\n")));
+        assert_eq!(ran.outcome["runtime_config"]["backend"], format!("oci/{name}"));
+        // crun gives its streams away, whoever's they are.
+        assert_eq!(null(), before, "{name}");
+    });
+}
+
+#[test]
+fn groups_of_runtimes_are_gone() {
+    each(|name| {
+        exec(&["/bin/true"]).flag("--runtime", name).run().passes();
+        attack("spin").flag("--runtime", name).flag("--timeout", "1s").run().violates("TimeoutViolation");
+    });
+    let left = |dir: &Path| {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let dirs = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        // Those of others who are at work.
+        dirs.filter(|entry| !Path::new("/proc").join(entry.file_name()).exists()).count()
+    };
+    let hierarchies = std::fs::read_dir("/sys/fs/cgroup").into_iter().flatten().flatten();
+    for dir in hierarchies.map(|entry| entry.path()).chain(["/sys/fs/cgroup".into()]) {
+        assert_eq!(left(&dir.join("hotcell-oci")), 0, "{}", dir.display());
+    }
+}
+
+#[test]
+fn a_kernel_of_its_own() {
+    own_kernel(|| {
+        let host = std::fs::read_to_string("/proc/version").expect("there is one");
+        let ran = gvisor(&["/bin/cat", "/proc/version"]).run();
+        ran.passes();
+        assert_ne!(ran.out(), host);
+        assert!(ran.outcome["degraded"].to_string().contains("witness"), "{}", ran.outcome["degraded"]);
+    });
+}
+
+#[test]
+fn what_is_proved_from_outside_of_another_kernel() {
+    own_kernel(|| {
+        gvisor(&["/bin/sh", "-c", "exit 7"]).run().exits(7);
+        let ran = gvisor(&["/bin/sh", "-c", "sleep 60"]).flag("--timeout", "3s").run();
+        ran.violates("TimeoutViolation");
+        let ran = gvisor(&["/bin/sh", "-c", "while :; do echo yes; done"]).flag("--output-limit", "64k").run();
+        ran.violates("OutputLimitViolation");
+        let fill = "cat /dev/zero > /work/f; echo then";
+        let ran = gvisor(&["/bin/sh", "-c", fill]).flag("--scratch", "2m").run();
+        ran.violates("DiskLimitViolation");
+        assert_eq!(ran.out(), "then\n");
+        let ran = gvisor(&["/bin/sh", "-c", "head -c 1000000 /dev/zero > /work/f"]).flag("--scratch", "2m").run();
+        ran.passes();
+    });
+}
+
+#[test]
+fn memory_of_another_kernel_is_the_programs() {
+    own_kernel(|| {
+        if !has_groups() {
+            return skip("without a cgroup nothing counts what another kernel takes");
+        }
+        let fill = "import time\nx = b'x' * (400 << 20)\ntime.sleep(1)\nprint(len(x))";
+        let run = |memory: &str| {
+            python(fill).flag("--runtime", "runsc").flag("--memory", memory).flag("--scratch", "1m").run()
+        };
+        run("128m").violates("MemoryLimitViolation");
+        run("1g").passes();
+    });
+}
+
+#[test]
+fn what_another_kernel_refuses_is_contained() {
+    own_kernel(|| {
+        let source = "import socket\n\
+             for what in (lambda: open('/usr/x', 'w'), lambda: open('/etc/passwd', 'a'),\n\
+             \x20            lambda: socket.create_connection(('192.0.2.1', 80), 1)):\n\
+             \x20   try: what(); print('done')\n\
+             \x20   except OSError: print('refused')";
+        let ran = python(source).flag("--runtime", "runsc").run();
+        ran.passes();
+        assert_eq!(ran.out(), "refused\nrefused\nrefused\n");
+        assert!(!Path::new("/usr/x").exists());
+    });
+}
+
+#[test]
+fn runtimes_that_are_none() {
+    if runtime().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    for (flags, part) in [
+        (&["--runtime", "nope"][..], "`nope` is not a runtime"),
+        (&["--runtime", "kata"], "kata"),
+        (&["--runtime", "/nowhere/runc"], "/nowhere/runc"),
+        (&["--runtime", "/bin/true"], "`/bin/true` is no runtime"),
+        (&["--runtime", "/etc"], "/etc"),
+        (&["--backend", "native", "--runtime", "runc"], "--backend oci"),
+        (&["--backend", "native", "--image", "/"], "--backend oci"),
+        (&["--backend", "docker"], "docker"),
+        (&["--backend", "chroot"], "chroot"),
+    ] {
+        let mut cell = exec(&["true"]);
+        for word in flags {
+            cell = cell.word(word);
+        }
+        let ran = cell.run();
+        assert_eq!(ran.code, 125, "{flags:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{flags:?}: {}", ran.stderr);
+    }
+}
+
+/// A directory of the test's, beside the one that a run must leave as it is.
+fn own(cell: &Cell) -> PathBuf {
+    let dir = cell.dir().join("input");
+    std::fs::create_dir_all(&dir).expect("the test's own directory");
+    dir
+}
+
+/// A program that calls itself runc, and does this when it is to run something.
+fn pretender(cell: &Cell, version: &str, does: &str) -> PathBuf {
+    let path = own(cell).join("runc");
+    let script = format!("#!/bin/sh\ncase $1 in --version) echo runc version {version};; *) {does};; esac\n");
+    std::fs::write(&path, script).expect("the test's own directory");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+    path
+}
+
+#[test]
+fn runtimes_that_fail_are_no_verdict_on_the_program() {
+    if runtime().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    for (does, part) in [
+        ("echo 'no such luck' >&2; exit 1", "no such luck"),
+        ("echo 'time=\"now\" level=error msg=\"said \\\"no\\\"\"' >&2; exit 1", "said \"no\""),
+        ("exit 0", "it says nothing"),
+        ("kill -9 $$", "it says nothing"),
+        ("sleep 100 & exit 3", "it says nothing"),
+        ("head -c 100000 /dev/zero | tr '\\0' x >&2; exit 1", "xxxx"),
+        ("head -c 1000 /dev/urandom >&2; exit 1", "not text"),
+    ] {
+        let cell = exec(&["true"]);
+        let path = pretender(&cell, "1.4.1", does);
+        let ran = cell.flag("--runtime", path).run();
+        assert_eq!((ran.code, ran.outcome.is_null()), (125, true), "{does}: {}", ran.stderr);
+        assert!(ran.stderr.contains(part) && ran.stderr.len() < 1000, "{does}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_runtime_that_never_comes_back_is_ended() {
+    if runtime().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    let cell = exec(&["true"]);
+    let started = own(&cell).join("started");
+    let path = pretender(&cell, "1.4.1", &format!("touch {}; sleep 1000 & sleep 1000", started.display()));
+    let going = cell.flag("--runtime", path).start();
+    wait_until("the runtime is called", || started.exists());
+    send(going.child.id(), "TERM");
+    let ran = going.finish();
+    assert_eq!(ran.code, 143, "{}", ran.stderr);
+    assert!(ran.stderr.contains("called off"), "{}", ran.stderr);
+}
+
+#[test]
+fn one_with_known_holes_is_refused_where_that_is_required() {
+    if runtime().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    let run = |version: &str| {
+        let cell = exec(&["true"]);
+        let path = pretender(&cell, version, "echo called >&2; exit 1");
+        cell.flag("--runtime", path).flag("--require", "patched-runtime").run()
+    };
+    let ran = run("1.1.5");
+    assert!(ran.code == 125 && ran.stderr.contains("CVE-2025-31133"), "{}", ran.stderr);
+    let ran = run("");
+    assert!(ran.code == 125 && ran.stderr.contains("version"), "{}", ran.stderr);
+    assert!(run("1.4.1").stderr.contains("called"), "a new one is called");
+}
+
+/// A root file system with one program in it.
+fn image(cell: &Cell) -> PathBuf {
+    let root = own(cell).join("image");
+    std::fs::create_dir_all(root.join("bin")).expect("the test's own directory");
+    std::fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
+    root
+}
+
+#[test]
+fn an_image_is_the_root() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    each(|name| {
+        let cell = exec(&["/bin/busybox", "sh", "-c", "/bin/busybox ls / | /bin/busybox sort; echo x > /work/x"]);
+        let root = image(&cell);
+        let ran = cell.flag("--runtime", name).flag("--image", &root).run();
+        ran.passes();
+        // Another kernel has a place for its own.
+        let sys = if name == "runsc" { "sys\n" } else { "" };
+        assert_eq!(ran.out(), format!("bin\ndev\netc\nproc\nsrc\n{sys}tmp\nwork\n"));
+    });
+}
+
+#[test]
+fn an_image_that_points_at_the_host_reaches_nothing_of_it() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    each(|name| {
+        let source = "echo x > /src/made 2>/dev/null; echo x > /work/made 2>/dev/null; echo went on";
+        let cell = exec(&["/bin/busybox", "sh", "-c", source]);
+        // Of whoever runs hotcell, and not of the run's: it is looked at afterwards.
+        let victim = std::env::temp_dir().join(format!("hotcell-victim-{name}-{}", std::process::id()));
+        std::fs::create_dir(&victim).expect("a directory can be made");
+        std::fs::set_permissions(&victim, PermissionsExt::from_mode(0o777)).expect("the test's own directory");
+        let root = image(&cell);
+        for at in ["src", "etc", "dev", "proc", "work", "tmp", ".hotcell-init"] {
+            symlink(&victim, root.join(at)).expect("the test's own directory");
+        }
+        let input = own(&cell).join("empty");
+        std::fs::create_dir(&input).expect("the test's own directory");
+        let ran = cell.flag("--runtime", name).flag("--image", &root).flag("--input", &input).run();
+        println!("{name}: {} {}", ran.code, ran.stderr);
+        let made = std::fs::read_dir(&victim).expect("it is there").count();
+        std::fs::remove_dir_all(&victim).expect("the test's own directory");
+        assert_eq!(made, 0, "{name}: something was made");
+    });
+}
+
+#[test]
+fn images_that_are_none() {
+    each(|name| {
+        for (path, part) in [("/nowhere", "/nowhere"), ("/etc/passwd", "/etc/passwd"), ("/", "/"), ("/proc", "/proc")] {
+            let ran = exec(&["true"]).flag("--runtime", name).flag("--image", path).run();
+            assert_eq!((ran.code, ran.outcome.is_null()), (125, true), "{path}: {}", ran.stderr);
+            assert!(ran.stderr.contains(part), "{path}: {}", ran.stderr);
+        }
+        let ran = python("print(1)").flag("--runtime", name).flag("--image", "/usr").run();
+        assert!(ran.code == 125, "{}", ran.stderr);
+    });
+}
