@@ -160,6 +160,8 @@ fn runtimes_that_are_none() {
 fn own(cell: &Cell) -> PathBuf {
     let dir = cell.dir().join("input");
     std::fs::create_dir_all(&dir).expect("the test's own directory");
+    // Whoever the runtime is run by.
+    std::fs::set_permissions(&dir, PermissionsExt::from_mode(0o777)).expect("the test's own directory");
     dir
 }
 
