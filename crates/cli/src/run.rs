@@ -423,6 +423,10 @@ pub(crate) fn request(
             cell::OnViolation::Note => OnViolation::Note,
         }),
     };
+    // Before a runtime is asked for its version: that alone would execute it.
+    if args.lease.is_some() && asked.backend.is_of_the_callers_own() {
+        bail!("a lease is for what its issuer knows: leave --image and --runtime PATH out");
+    }
     let policy = policy::named(args)?;
     if let Err(e) = settle(policy.as_ref(), &asked, &mut request) {
         if let PolicyError::Refused { class, why, .. } = &e

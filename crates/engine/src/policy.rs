@@ -213,9 +213,9 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
         compile.memory_bytes = policy.compile.max_memory_mb << 20;
         admit(policy, request)?;
     }
-    if let Some(policy) = policy.filter(|policy| policy.require_approval && asked.backend.image.is_some()) {
+    if let Some(policy) = policy.filter(|policy| policy.require_approval && asked.backend.is_of_the_callers_own()) {
         let (policy, class) = (policy.policy_id.clone(), FailureClass::ApprovalRequired);
-        let why = "an approval is for code that was seen whole: leave --image out".into();
+        let why = "an approval is for code that was seen whole: leave --image and --runtime PATH out".into();
         return Err(PolicyError::Refused { policy, class, why });
     }
     request.container = choose(policy, &asked.backend, &request.require)?;

@@ -182,6 +182,28 @@ run.argv = ["{bash}", "/build/main"]
 
 /// A file of the caller's own would say what a command does, and what of the host it sees.
 #[test]
+fn runtimes_and_images_of_the_callers_own_are_not_taken() {
+    let desk = Desk::new();
+    let lease = desk.issue(&["--runs", "9"], &["echo", "it ran"]);
+    let (own, called) = (desk.path("runc"), desk.path("called"));
+    std::fs::write(&own, format!("#!/bin/sh\ntouch {}\necho runc version 1.4.1\n", called.display())).expect("ours");
+    std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    desk.define("careful", "require_approval = true");
+    for words in [["--lease", text(&lease)], ["--policy", "careful"]] {
+        for flags in [["--runtime", text(&own)], ["--image", "/usr"]] {
+            let ran = desk.go(&[&["exec"], &words[..], &flags[..], &["--", "echo", "it ran"]].concat());
+            ran.refused(&["--image and --runtime PATH"]);
+            assert!(!called.exists(), "{words:?} {flags:?}: it was executed");
+        }
+    }
+    // The caller by himself may have it called.
+    desk.go(&["exec", "--runtime", text(&own), "--", "echo", "it ran"]).refused(&["runtime"]);
+    assert!(called.exists());
+    let ran = desk.go(&["exec", "--lease", text(&lease), "--", "echo", "it ran"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "it ran\n"), "{}", ran.stderr);
+}
+
+#[test]
 fn languages_of_the_callers_own_are_not_taken() {
     let desk = Desk::new();
     std::fs::create_dir(desk.path("languages")).expect("ours");

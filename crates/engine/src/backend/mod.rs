@@ -2,6 +2,7 @@
 
 mod runtimes;
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use hotcell_contract::{FailureClass, IsolationLevel, Mode, Policy};
@@ -73,6 +74,13 @@ pub struct AskedBackend {
     pub image: Option<PathBuf>,
     /// Where images are unpacked.
     pub images: Option<PathBuf>,
+}
+
+impl AskedBackend {
+    /// An image, or a runtime by its path: nobody but the caller knows what is in them.
+    pub fn is_of_the_callers_own(&self) -> bool {
+        self.image.is_some() || self.runtime.as_ref().is_some_and(|name| name.as_os_str().as_bytes().contains(&b'/'))
+    }
 }
 
 /// A runtime, and what it is to make the root of.

@@ -108,9 +108,9 @@ impl Leased {
         {
             return Err(LeaseRefusal::Command(format!("{}, by a language file of your own", language.name)));
         }
-        // So would an image: a command is what it finds there.
-        if request.container.as_ref().is_some_and(|container| container.image.is_some()) {
-            return Err(LeaseRefusal::Command("in an image of your own".into()));
+        // So would an image: a command is what it finds there. And a runtime is a program outside of any cell.
+        if asked.backend.is_of_the_callers_own() {
+            return Err(LeaseRefusal::Command("in an image or by a runtime of your own".into()));
         }
         for (name, _) in &request.env {
             let name = name.to_string_lossy();
