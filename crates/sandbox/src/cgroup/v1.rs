@@ -21,8 +21,10 @@ pub(crate) struct Base {
     cpu: Option<Rc<OwnedFd>>,
     /// The v2 half of a hybrid host.
     unified: Option<Rc<OwnedFd>>,
-    /// Only where there is no v2 half to count cpu time.
+    /// Only where there is no v2 half to count cpu time, and it is not in the hierarchy of `cpu`, as it mostly is.
     cpuacct: Option<Rc<OwnedFd>>,
+    /// `cpu` counts too.
+    joint: bool,
 }
 
 /// The directory that the child is cloned into, where there is one, and the name of the others.
@@ -64,9 +66,11 @@ impl Base {
         };
         let maybe = |mount: Option<&Path>| mount.and_then(|mount| ours(mount).ok());
         let unified = maybe(mounts.v2.as_deref());
+        let joint =
+            unified.is_none() && mounts.v1.contains_key("cpu") && mounts.v1.get("cpu") == mounts.v1.get("cpuacct");
         let cpuacct = match unified {
-            Some(_) => None,
-            None => maybe(mounts.v1.get("cpuacct").map(|p| p.as_path())),
+            None if !joint => maybe(mounts.v1.get("cpuacct").map(|p| p.as_path())),
+            _ => None,
         };
         Ok(Base {
             memory: need("memory")?,
@@ -74,6 +78,7 @@ impl Base {
             cpu: maybe(mounts.v1.get("cpu").map(|p| p.as_path())),
             unified,
             cpuacct,
+            joint,
         })
     }
 
@@ -92,7 +97,7 @@ impl Base {
 
     /// Everything is made or nothing but the seed is left, in which a child lives already.
     pub(super) fn complete(&self, seed: Seed, with_cpu: bool) -> Result<(Group, Vec<OwnedFd>), (io::Error, Seed)> {
-        let cpu = self.cpu.as_ref().filter(|_| with_cpu);
+        let cpu = self.cpu.as_ref().filter(|_| with_cpu || self.joint);
         let bases = [Some(&self.memory), Some(&self.pids), cpu, self.cpuacct.as_ref()];
         let mut made: [Option<Dir>; 4] = [const { None }; 4];
         let mut joins = vec![];
@@ -151,6 +156,10 @@ impl Seed {
 }
 
 impl Group {
+    fn counts_cpu(&self) -> Option<&Dir> {
+        self.cpuacct.as_ref().or(self.cpu.as_ref())
+    }
+
     pub(super) fn unified(&self) -> Option<BorrowedFd<'_>> {
         self.unified.as_ref().map(Dir::fd)
     }
@@ -184,7 +193,7 @@ impl Group {
         meters.extend(open_meters(self.pids.fd(), &pids));
         if let Some(unified) = &self.unified {
             meters.extend(open_meters(unified.fd(), &[(Meter::CpuStat, "cpu.stat")]));
-        } else if let Some(cpuacct) = &self.cpuacct {
+        } else if let Some(cpuacct) = self.counts_cpu() {
             meters.extend(open_meters(cpuacct.fd(), &[(Meter::CpuNanos, "cpuacct.usage")]));
         }
         meters
@@ -200,7 +209,7 @@ impl Group {
         let memory = self.memory.fd();
         let stat = self.unified.as_ref().and_then(|dir| dir::read(dir.fd(), "cpu.stat").ok());
         let cpu = |key| dir::keyed(stat.as_deref()?, key);
-        let nanos = |name| self.cpuacct.as_ref().and_then(|dir| dir::number(dir.fd(), name, ""));
+        let nanos = |name| self.counts_cpu().and_then(|dir| dir::number(dir.fd(), name, ""));
         Counters {
             oom_kills: dir::number(memory, "memory.oom_control", "oom_kill").unwrap_or(0),
             pids_refused: dir::number(self.pids.fd(), "pids.events", "max").unwrap_or(0),
