@@ -59,7 +59,7 @@ fn containers(launcher: &Launcher) -> Vec<Check> {
 }
 
 fn container(launcher: &Launcher, found: FoundRuntime) -> Check {
-    let container = Container { runtime: found.runtime, image: None };
+    let container = Container::Oci { runtime: found.runtime, image: None };
     let what = match container.has_own_kernel() {
         true => "a kernel of its own; what is refused inside is contained and not on record",
         false => "verdicts are proved as in a cell",

@@ -27,7 +27,7 @@ mod state;
 mod survey;
 mod verify;
 
-pub use backend::{AskedBackend, Backend, BackendError, Container, FoundRuntime, survey_runtimes};
+pub use backend::{AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, NamedImage, survey_runtimes};
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};

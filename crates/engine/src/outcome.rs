@@ -123,8 +123,11 @@ pub(crate) fn outcome(
     }
 }
 
-/// `native`, or `oci` and by whom.
+/// `native`, `oci` and by whom, or the engine.
 fn backend(spec: &sandbox::Spec) -> String {
+    if let Some(engine) = &spec.engine {
+        return engine.name().into();
+    }
     let runtime = spec.runtime.as_ref().and_then(|runtime| runtime.path.file_name());
     runtime.map_or("native".into(), |name| format!("oci/{}", name.to_string_lossy()))
 }

@@ -11,7 +11,7 @@ use sandbox::{Layer, Network, Spec, Tree};
 
 use hotcell_languages::{self as languages, Host, Ready, Sources, in_cell};
 
-use crate::image::Image;
+use crate::backend::Container;
 use crate::lease::REPO_AT;
 use crate::repo::Snapshot;
 use crate::request::{Program, Request, Source};
@@ -103,7 +103,7 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
             Ok(Planned { run, compile: None, parse: None, prepare: None, language: None, args: vec![] })
         }
         // Toolchains are found on the host, and an image has its own.
-        Program::Source { .. } if image(request).is_some() => Err(PlanError::SourceInImage),
+        Program::Source { .. } if image_env(request).is_some() => Err(PlanError::SourceInImage),
         Program::Source { language, source, args } => {
             let sources = sources(request, source, &mut run)?;
             let own = is_callers_choice(request);
@@ -215,20 +215,29 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
             OnViolation::Note => sandbox::OnViolation::Note,
         },
         require: required(&request.require)?,
-        runtime: request.container.as_ref().map(|container| container.runtime.clone()),
-        root: image(request).map(|image| image.root.clone()),
+        runtime: None,
+        root: None,
+        engine: None,
     };
+    match &request.container {
+        Some(Container::Oci { runtime, image }) => {
+            spec.runtime = Some(runtime.clone());
+            spec.root = image.as_ref().map(|image| image.root.clone());
+        }
+        Some(Container::Engine(docker)) => spec.engine = Some(docker.clone()),
+        None => {}
+    }
     let proxy = if network == Network::Brokered { proxy_variables(&request.allowed_hosts) } else { vec![] };
-    let of_image = image(request).map(|image| image.env.clone()).unwrap_or_default();
+    let of_image = image_env(request).map(<[_]>::to_vec).unwrap_or_default();
     spec.env = environment(&[&of_image, &proxy[..], &request.env].concat())?;
-    if spec.root.is_none() {
+    if image_env(request).is_none() {
         system(&mut spec);
     }
     Ok(spec)
 }
 
-fn image(request: &Request) -> Option<&Image> {
-    request.container.as_ref()?.image.as_ref()
+fn image_env(request: &Request) -> Option<&[(OsString, OsString)]> {
+    request.container.as_ref()?.image_env()
 }
 
 /// Puts what was given into the cell, and says where it is.

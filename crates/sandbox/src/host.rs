@@ -100,6 +100,16 @@ pub(crate) fn layers_of(
     (on, off)
 }
 
+/// The same in a container that an engine has made: a cell inside of it.
+pub(crate) fn layers_in(engine: &str, base: &Base, landlock: Option<u32>, ids: &Ids) -> (Vec<Applied>, Vec<Applied>) {
+    let (mut on, off) = layers(base, landlock, ids);
+    on.retain(|known| known.layer != "namespaces");
+    let own = "user, mount, network, ipc, uts, cgroup of its own within those of";
+    on.push(Applied::new("namespaces", format!("pid of, and {own} a container of {engine}'s")));
+    on.push(Applied::new("container", "no capability, no_new_privs, a read-only root, no network"));
+    (on, off)
+}
+
 /// What is enforced in every cell on this host, and what is weaker than it should be.
 pub(crate) fn layers(base: &Base, landlock: Option<u32>, ids: &Ids) -> (Vec<Applied>, Vec<Applied>) {
     let mut on = vec![

@@ -1,9 +1,11 @@
 //! What the caller asks for: the program, what it may see, and how much of everything it may use.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -36,6 +38,31 @@ pub struct Spec {
     pub runtime: Option<Runtime>,
     /// A directory that is the cell's root, instead of one that is empty but for the rest of this. For runtimes only.
     pub root: Option<PathBuf>,
+    /// Whose container the cell is made in. Not together with a runtime.
+    pub engine: Option<Arc<dyn Engine>>,
+}
+
+/// Somebody who starts containers when asked to: a daemon, as a rule, of which this crate knows nothing.
+pub trait Engine: Debug + Send + Sync {
+    fn name(&self) -> &str;
+    /// Whether its containers have a root that the program is to see.
+    fn has_image(&self) -> bool;
+    /// Starts a container whose first process is this program, with [`CALLED_BY_ENGINE`] as its arguments, and waits until it
+    /// has called. What went wrong otherwise, in a sentence.
+    fn start(&self, limits: &Limits, network: Network) -> Result<Started, String>;
+}
+
+/// How the init of an engine's container is called: its own place in the container, and a word. It calls back at
+/// [`CALL_AT`], a socket that keeps message boundaries.
+pub const CALLED_BY_ENGINE: [&str; 2] = ["/.hotcell-init", "engine"];
+pub const CALL_AT: &str = "/.hotcell-call";
+
+/// A container that waits for what is to be done in it.
+pub struct Started {
+    /// To its init.
+    pub init: OwnedFd,
+    /// Whoever removes the container, when dropped; by then its last process is dead.
+    pub keeper: Box<dyn std::any::Any + Send>,
 }
 
 /// An OCI runtime: a program that makes a container from a bundle.

@@ -4,7 +4,7 @@
 //! launcher  -> supervisor  [`FromLauncher`], on a socket of the run's own
 //! supervisor -> launcher   on that socket: any byte is "kill"; its end is "kill" too
 //! launcher  -> cell        [`Order`], with the run's fds, to a cell that is built and waits, or to a porter
-//! porter    -> init        [`Entry`], with them, where a runtime has started it
+//! porter    -> init        [`Entry`], with them, where a runtime has started it; where an engine has, [`Shell`] first
 //! cell      -> supervisor  [`FromCell`]: fds of the cell, the start, the end
 //! supervisor -> cell       any byte is "SIGTERM to everyone"
 
@@ -23,7 +23,8 @@ use crate::report::Applied;
 use crate::spec::{Layer, Limits, Network, OnViolation, Runtime, Spec, Tree};
 use crate::sys::socket;
 
-/// run socket, cell socket, plan, stdin, stdout, stderr.
+/// run socket, cell socket, plan, stdin, stdout, stderr. Behind them, the socket of a container's init, where an engine has
+/// made one.
 pub(crate) const REQUEST_FDS: usize = 6;
 /// Messages are small; what is not is in the plan.
 pub(crate) const MESSAGE: usize = 16 * 1024;
@@ -45,6 +46,14 @@ pub(crate) struct Plan {
     pub(crate) require: Vec<Layer>,
     pub(crate) runtime: Option<Runtime>,
     pub(crate) root: Option<PathBuf>,
+    pub(crate) engine: Option<PlannedEngine>,
+}
+
+/// Whose container it is, and whether its root is the program's, too.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct PlannedEngine {
+    pub(crate) name: String,
+    pub(crate) has_image: bool,
 }
 
 /// A file whose contents are `len` bytes behind the plan.
@@ -79,6 +88,10 @@ impl Plan {
             require: spec.require.clone(),
             runtime: spec.runtime.clone(),
             root: spec.root.clone(),
+            engine: spec
+                .engine
+                .as_ref()
+                .map(|engine| PlannedEngine { name: engine.name().into(), has_image: engine.has_image() }),
         };
         let bytes = encode(&plan)?;
         let fd = rustix::fs::memfd_create(c"hotcell-plan", MemfdFlags::CLOEXEC)?;
@@ -115,7 +128,7 @@ fn read_at(fd: BorrowedFd<'_>, mut buf: &mut [u8], mut offset: u64) -> io::Resul
 }
 
 /// To a cell that waits: the fds are cell socket, plan, stdin, stdout, stderr, then the groups to join, then one for
-/// each tree that the launcher has opened for it.
+/// each tree that the launcher has opened for it; last, the socket of a container's init.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
     /// How many of the fds are groups to join.
@@ -139,6 +152,13 @@ pub(crate) struct Entry {
     pub(crate) count_clones: bool,
     /// What it took to get here.
     pub(crate) mounts_ns: u64,
+}
+
+/// From the porter to the init of an engine's container, before that: what the cell is built from. The fds are the plan,
+/// the groups to join, a tree each.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Shell {
+    pub(crate) joins: usize,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -14,7 +14,7 @@ fn path_of(runtime: &str) -> Option<PathBuf> {
 
 /// Each runtime of this host; says which are not here. None when the cells of all tests are a runtime's already.
 fn each(mut test: impl FnMut(&str)) {
-    for name in RUNTIMES.into_iter().filter(|_| runtime().is_none()) {
+    for name in RUNTIMES.into_iter().filter(|_| backend().is_none()) {
         match path_of(name) {
             Some(_) => {
                 println!("{name}");
@@ -27,7 +27,7 @@ fn each(mut test: impl FnMut(&str)) {
 
 fn own_kernel(test: impl FnOnce()) {
     match path_of("runsc") {
-        Some(_) if runtime().is_none() && !as_user() => test(),
+        Some(_) if backend().is_none() && !as_user() => test(),
         Some(_) if as_user() => skip("slow, and the same as root's"),
         Some(_) => skip("the cells are another runtime's"),
         None => skip("runsc is not installed"),
@@ -132,7 +132,7 @@ fn what_another_kernel_refuses_is_contained() {
 
 #[test]
 fn runtimes_that_are_none() {
-    if runtime().is_some() {
+    if backend().is_some() {
         return skip("the cells are a runtime's");
     }
     for (flags, part) in [
@@ -176,7 +176,7 @@ fn pretender(cell: &Cell, version: &str, does: &str) -> PathBuf {
 
 #[test]
 fn runtimes_that_fail_are_no_verdict_on_the_program() {
-    if runtime().is_some() {
+    if backend().is_some() {
         return skip("the cells are a runtime's");
     }
     for (does, part) in [
@@ -198,7 +198,7 @@ fn runtimes_that_fail_are_no_verdict_on_the_program() {
 
 #[test]
 fn a_runtime_that_never_comes_back_is_ended() {
-    if runtime().is_some() {
+    if backend().is_some() {
         return skip("the cells are a runtime's");
     }
     let cell = exec(&["true"]);
@@ -214,7 +214,7 @@ fn a_runtime_that_never_comes_back_is_ended() {
 
 #[test]
 fn one_with_known_holes_is_refused_where_that_is_required() {
-    if runtime().is_some() {
+    if backend().is_some() {
         return skip("the cells are a runtime's");
     }
     let run = |version: &str| {

@@ -45,9 +45,14 @@ pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
     if slow { fewer } else { times }
 }
 
-/// The OCI runtime that makes the cells in this run of the tests, where it is not hotcell itself.
-pub fn runtime() -> Option<String> {
+/// Who makes the cells in this run of the tests, where it is not hotcell itself: an OCI runtime, or `docker`.
+pub fn backend() -> Option<String> {
     std::env::var("HOTCELL_TEST_RUNTIME").ok().filter(|name| !name.is_empty())
+}
+
+/// The OCI runtime, where it is one.
+pub fn runtime() -> Option<String> {
+    backend().filter(|name| name != "docker")
 }
 
 /// Cells run as an ordinary user in this run of the tests.
@@ -117,8 +122,10 @@ impl Cell {
         become_user(&mut command);
         let mut words: Vec<OsString> = vec![verb.into()];
         words.extend(["--env".into(), format!("HOTCELL_TEST_MARK={mark}").into()]);
-        if let Some(runtime) = runtime() {
-            words.extend(["--runtime".into(), runtime.into()]);
+        match backend() {
+            Some(backend) if backend == "docker" => words.extend(["--backend".into(), backend.into()]),
+            Some(runtime) => words.extend(["--runtime".into(), runtime.into()]),
+            None => {}
         }
         Cell {
             command,

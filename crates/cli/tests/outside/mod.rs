@@ -59,8 +59,11 @@ fn look(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Without what an engine mounts for the containers that it has at the moment.
 pub fn host_mounts() -> String {
-    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
+    let all = std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
+    let engines = |line: &&str| line.contains(" - overlay ") || line.contains(" - nsfs ");
+    all.lines().filter(|line| !engines(line)).map(|line| format!("{line}\n")).collect()
 }
 
 /// No process, no group, no mount. What is going away is given the moment it needs.

@@ -1,17 +1,21 @@
 //! Who makes the cell: this program itself, or a container runtime of the host's.
 
+mod docker;
 mod runtimes;
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotcell_contract::{FailureClass, IsolationLevel, Mode, Policy};
-use hotcell_sandbox::{Runtime, RuntimeKind};
+use hotcell_sandbox::{Engine, Runtime, RuntimeKind};
 
 use crate::image::{self, Image, ImageError};
 use crate::policy::PolicyError;
+pub use docker::{Docker, NamedImage};
 pub use runtimes::{FoundRuntime, survey as survey_runtimes};
-use runtimes::{must_be_patched, name_of, named, usual};
+use runtimes::{must_be_patched, name_of, named, usual, version_must_be_patched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -33,8 +37,20 @@ pub enum BackendError {
     NoStore,
     #[error(transparent)]
     Image(ImageError),
-    #[error("the docker backend is not in this version: use --backend oci, which needs no daemon")]
-    NoDocker,
+    #[error(
+        "no engine is found on this host: start docker or podman's service, set DOCKER_HOST, or use --backend oci, which needs none"
+    )]
+    NoEngine,
+    #[error("DOCKER_HOST is `{0}`, and containers must be on this host: give a socket as unix:///PATH")]
+    FarEngine(String),
+    #[error("{0}")]
+    Engine(String),
+    #[error("`{name}` is no image that {engine} has: pull, build or load it there first")]
+    NoSuchImage { name: String, engine: String },
+    #[error("--runtime is for --backend oci: an engine calls a runtime of its own")]
+    RuntimeOfEngine,
+    #[error("{0} does not tell which runtime it calls and `patched-runtime` is required")]
+    UnknownRuntime(String),
     #[error("--network {network} is not possible with runsc: what its kernel reaches cannot be brokered from outside")]
     Network { network: String },
     #[error("`{}` does not tell its version and `patched-runtime` is required", path.display())]
@@ -83,16 +99,24 @@ impl AskedBackend {
     }
 }
 
-/// A runtime, and what it is to make the root of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Container {
-    pub runtime: Runtime,
-    pub image: Option<Image>,
+/// Who makes a container, and what its root is made of.
+#[derive(Clone, Debug)]
+pub enum Container {
+    Oci { runtime: Runtime, image: Option<Image> },
+    Engine(Arc<Docker>),
 }
 
 impl Container {
     pub fn has_own_kernel(&self) -> bool {
-        self.runtime.kind == RuntimeKind::Runsc
+        matches!(self, Container::Oci { runtime, .. } if runtime.kind == RuntimeKind::Runsc)
+    }
+
+    /// What its image wants to be set; nothing where there is no image.
+    pub(crate) fn image_env(&self) -> Option<&[(OsString, OsString)]> {
+        match self {
+            Container::Oci { image, .. } => image.as_ref().map(|image| &image.env[..]),
+            Container::Engine(docker) => docker.image.as_ref().map(|image| &image.env[..]),
+        }
     }
 }
 
@@ -134,7 +158,12 @@ pub(crate) fn choose(
         Backend::Native if asked.runtime.is_some() => return Err(BackendError::RuntimeOfNothing.into()),
         Backend::Native if asked.image.is_some() => return Err(BackendError::ImageOfNothing.into()),
         Backend::Native => return Ok(None),
-        Backend::Docker => return Err(BackendError::NoDocker.into()),
+        Backend::Docker if strict => {
+            let why = "it needs a kernel of its own, and an engine's container has none: give --runtime runsc";
+            return refuse(FailureClass::PolicyViolation, why.into());
+        }
+        Backend::Docker if asked.runtime.is_some() => return Err(BackendError::RuntimeOfEngine.into()),
+        Backend::Docker => return Ok(Some(engine(asked.image.as_deref(), require)?)),
         Backend::Oci => {}
     }
     let found = match &asked.runtime {
@@ -164,5 +193,20 @@ pub(crate) fn choose(
         let store = asked.images.as_deref().ok_or(BackendError::NoStore)?;
         image::open(path, store).map_err(BackendError::Image)
     });
-    Ok(Some(Container { runtime, image: image.transpose()? }))
+    Ok(Some(Container::Oci { runtime, image: image.transpose()? }))
+}
+
+fn engine(image: Option<&Path>, require: &[String]) -> Result<Container, BackendError> {
+    let docker = Docker::find()?;
+    if require.iter().any(|layer| layer == PATCHED) {
+        let Some((name, version)) = docker.runtime() else {
+            return Err(BackendError::UnknownRuntime(docker.name().into()));
+        };
+        version_must_be_patched(&name, version)?;
+    }
+    let docker = match image {
+        Some(name) => docker.with(name)?,
+        None => docker,
+    };
+    Ok(Container::Engine(Arc::new(docker)))
 }

@@ -89,10 +89,20 @@ pub(super) fn must_be_patched(runtime: &Runtime) -> Result<(), BackendError> {
     let name = name_of(runtime.kind);
     let version = said(&runtime.path).ok().and_then(|text| version_in(&text));
     let Some(version) = version else { return Err(BackendError::NoVersion { path: runtime.path.clone() }) };
-    match hole(runtime.kind, &version) {
+    version_must_be_patched(name, version)
+}
+
+/// The same of one that somebody else calls.
+pub(super) fn version_must_be_patched(name: &str, version: String) -> Result<(), BackendError> {
+    match known_hole(name, &version) {
         None => Ok(()),
-        Some(hole) => Err(BackendError::Vulnerable { name, version, what: hole.what, fixed: hole.fixed_in }),
+        Some((name, hole)) => Err(BackendError::Vulnerable { name, version, what: hole.what, fixed: hole.fixed_in }),
     }
+}
+
+pub(super) fn known_hole(name: &str, version: &str) -> Option<(&'static str, Hole)> {
+    let (kind, name) = KINDS.iter().find(|(_, known)| *known == name)?;
+    Some((name, hole(*kind, version)?))
 }
 
 /// The first that there is.

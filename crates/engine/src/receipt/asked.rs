@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::base64;
+use crate::backend::Container;
 use crate::build::tree_hash;
 use crate::keys::hex;
 use crate::request::{Program, Request, Source};
@@ -48,13 +49,25 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json
         })),
     });
     if let Some(container) = &request.container {
-        let image = container.image.as_ref().map(|image| match image.digest.is_empty() {
-            true => json!({ "path": word(&image.root) }),
-            false => json!({ "digest": image.digest }),
-        });
-        description["container"] = json!({ "runtime": word(&container.runtime.path), "image": image });
+        description["container"] = self::container(container);
     }
     canonical_hash(&description)
+}
+
+fn container(container: &Container) -> Value {
+    match container {
+        Container::Oci { runtime, image } => {
+            let image = image.as_ref().map(|image| match image.digest.is_empty() {
+                true => json!({ "path": word(&image.root) }),
+                false => json!({ "digest": image.digest }),
+            });
+            json!({ "runtime": word(&runtime.path), "image": image })
+        }
+        Container::Engine(docker) => {
+            let image = docker.image.as_ref().map(|image| json!({ "digest": image.id }));
+            json!({ "engine": word(docker.socket()), "image": image })
+        }
+    }
 }
 
 fn program(program: &Program) -> Value {

@@ -34,7 +34,7 @@ use crate::receipt::ReceiptKey;
 use crate::repo::RollbackError;
 use crate::request::{Program, Request};
 use admission::{Refusal, Wanted};
-use owner::Owner;
+pub(crate) use owner::Owner;
 use store::Store;
 
 #[derive(Debug, thiserror::Error)]

@@ -2,19 +2,19 @@
 
 /// The process that a running record belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub(super) pid: i64,
+pub(crate) struct Owner {
+    pub(crate) pid: i64,
     /// Ticks since the host's start, so that another process of that number is not taken for it.
-    pub(super) start: i64,
+    pub(crate) start: i64,
 }
 
 impl Owner {
-    pub(super) fn this() -> Owner {
+    pub(crate) fn this() -> Owner {
         let pid = i64::from(std::process::id());
         Owner { pid, start: start_of(pid).unwrap_or(0) }
     }
 
-    pub(super) fn is_alive(self) -> bool {
+    pub(crate) fn is_alive(self) -> bool {
         start_of(self.pid) == Some(self.start)
     }
 }

@@ -197,15 +197,11 @@ fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) 
     // After that, so that the cell sees its own group as the root.
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
     let (plan, contents) = Plan::read(plan_fd).step("read the plan", "")?;
-    root::links(&plan.links)?;
-    if order.trees_opened {
-        root::attach_trees(&plan.trees, trees)?;
-    } else {
-        root::attach_trees(&plan.trees, &root::open_trees(&host, &plan.trees)?)?;
+    let opened = (!order.trees_opened).then(|| root::open_trees(&host, &plan.trees)).transpose()?;
+    if opened.is_some() {
         let_go(&mut host, &mut aside)?;
     }
-    let scratch = root::scratch(&plan.limits, &plan.writable)?;
-    root::write_files(&plan.files, plan_fd, contents)?;
+    let scratch = furnish(&plan, (plan_fd, contents), opened.as_deref().unwrap_or(trees))?;
     if let Some(aside) = aside {
         aside.finish()?;
     }
@@ -216,6 +212,15 @@ fn enter(order: &Order, built: Built, plan_fd: BorrowedFd<'_>, fds: &[OwnedFd]) 
     let (root_dir, proc_dir) = root::seal()?;
     give_up(&plan, order.landlock)?;
     Ok(Entered { plan, filter, view: [scratch, root_dir, proc_dir], egress })
+}
+
+/// The root of this program, with its scratch, which is returned. `files` are the contents of the plan's, and where they begin.
+pub(crate) fn furnish(plan: &Plan, files: (BorrowedFd<'_>, u64), trees: &[OwnedFd]) -> Result<OwnedFd, Failure> {
+    root::links(&plan.links)?;
+    root::attach_trees(&plan.trees, trees)?;
+    let scratch = root::scratch(&plan.limits, &plan.writable)?;
+    root::write_files(&plan.files, files.0, files.1)?;
+    Ok(scratch)
 }
 
 /// What an init gives up before there is a program, whoever made its namespaces.

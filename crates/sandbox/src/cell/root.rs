@@ -10,7 +10,9 @@ use super::{Step, c_path};
 use crate::scratch;
 use crate::spec::{Limits, Tree};
 use crate::sys::files;
-use crate::sys::mount::{self, ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY};
+use crate::sys::mount::{
+    self, ATTR_NODEV, ATTR_NOEXEC, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY,
+};
 use crate::wire::{Failure, PlannedFile};
 
 /// The host's root, while it can still be reached.
@@ -34,13 +36,13 @@ impl Host {
     }
 
     /// Back to it, out of a root that was entered.
-    pub(crate) fn enter(self) -> Result<(), Failure> {
+    pub(crate) fn enter(&self) -> Result<(), Failure> {
         rustix::process::fchdir(self.dir().step("leave the root", "")?).step("leave the root", "")?;
         rustix::process::chroot(".").step("leave the root", "")
     }
 
     /// The host disappears, once.
-    pub(super) fn detach(&mut self) -> Result<(), Failure> {
+    pub(crate) fn detach(&mut self) -> Result<(), Failure> {
         let Some(dir) = self.dir.take() else { return Ok(()) };
         rustix::process::fchdir(&dir).step("step aside", "")?;
         drop(dir);
@@ -109,6 +111,45 @@ pub(super) fn build() -> Result<Host, Failure> {
     rustix::process::chdir("/proc").step("enter the root", "")?;
     skeleton(&host)?;
     mount::mount_new(c"proc", c"proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, c"").step("mount", "proc")?;
+    mask()?;
+    mount::pivot_here().step("pivot to the root", "")?;
+    Ok(host)
+}
+
+/// The same in a container, over its image where the program is to see that. /proc is the container's, with all that its
+/// maker has masked: the kernel gives no new one to who sees only a part.
+pub(crate) fn build_within(has_image: bool) -> Result<Host, Failure> {
+    mount::make_private().step("make mounts private", "/")?;
+    let host = Host::here()?;
+    let proc = mount::clone_tree(host.dir().step("bind", "/proc")?, c"proc", true).step("bind", "/proc")?;
+    mount::set_attr(proc.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC, true)
+        .step("make read-only", "/proc")?;
+    mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
+    rustix::process::chdir("/proc").step("enter the root", "")?;
+    if has_image {
+        ["root", "upper", "work"].into_iter().try_for_each(dir)?;
+        let options = c"lowerdir=/,upperdir=upper,workdir=work";
+        mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
+        rustix::process::chdir("root").step("enter the root", "")?;
+    }
+    let at = rustix::fs::open(".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let at = at.step("enter the root", "")?;
+    // What an image has in it may be links to anywhere: anywhere is inside.
+    rustix::process::chroot(".").step("enter the root", "")?;
+    if has_image {
+        dir("dev")?;
+        mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
+    }
+    skeleton(&host)?;
+    mount::attach(proc.as_fd(), CWD, c"proc").step("bind", "/proc")?;
+    mask()?;
+    host.enter()?;
+    rustix::process::fchdir(&at).step("enter the root", "")?;
+    mount::pivot_here().step("pivot to the root", "")?;
+    Ok(host)
+}
+
+fn mask() -> Result<(), Failure> {
     for name in MASKED {
         let target = c_path(format!("proc/{name}")).step("mask", name)?;
         match mount::bind(c"dev/null", &target) {
@@ -117,8 +158,7 @@ pub(super) fn build() -> Result<Host, Failure> {
             other => other.step("mask", format!("/proc/{name}"))?,
         }
     }
-    mount::pivot_here().step("pivot to the root", "")?;
-    Ok(host)
+    Ok(())
 }
 
 /// What every root has, made in the working directory.
@@ -278,7 +318,7 @@ pub(crate) fn give(scratch: &OwnedFd, owner: (u32, u32)) -> io::Result<()> {
 }
 
 /// The root becomes read-only. Returns fds of it and of its proc.
-pub(super) fn seal() -> Result<(OwnedFd, OwnedFd), Failure> {
+pub(crate) fn seal() -> Result<(OwnedFd, OwnedFd), Failure> {
     // A relative name of the root directory is the root mount itself, with what is stacked upon it left out.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open("/", flags, Mode::empty()).step("open the root", "/")?;

@@ -6,7 +6,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use super::{ENOUGH, MORE, live};
 use crate::sys::process::{self, Pid, Side};
 use crate::sys::socket;
-use crate::wire::REQUEST_FDS;
 
 pub(crate) struct Process {
     socket: Option<OwnedFd>,
@@ -27,7 +26,7 @@ impl Process {
     }
 
     /// Hands a request over, with what the launcher may expect next.
-    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>; REQUEST_FDS], next: Next) -> io::Result<()> {
+    pub(crate) fn ask(&self, fds: &[BorrowedFd<'_>], next: Next) -> io::Result<()> {
         let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         socket::send(socket.as_fd(), if next == Next::Likely { MORE } else { ENOUGH }, fds)?;
         if next == Next::Never {

@@ -58,6 +58,8 @@ struct Launcher {
     /// Readable when this process is dead: given to every cell.
     own: OwnedFd,
     base: Base,
+    /// For who cannot be in a group of ours.
+    no_groups: Base,
     ids: host::Ids,
     landlock: Option<u32>,
     enforced: Vec<Applied>,
@@ -77,8 +79,10 @@ struct Launcher {
 struct Shape {
     own_network: bool,
     cpu_group: bool,
-    /// Made by a runtime, whom a porter calls.
+    /// Made by a runtime, whom a porter calls, or in a container that an engine has made.
     porter: bool,
+    /// In groups of ours. Out of an engine's only root can take a process.
+    grouped: bool,
 }
 
 struct Spare {
@@ -87,17 +91,18 @@ struct Spare {
 }
 
 impl Shape {
-    fn of(plan: &Plan) -> Shape {
+    fn of(plan: &Plan, root: bool) -> Shape {
         Shape {
             own_network: plan.network != Network::Full,
             cpu_group: needs_cpu_group(plan.limits.milli_cpus),
-            porter: plan.runtime.is_some(),
+            porter: plan.runtime.is_some() || plan.engine.is_some(),
+            grouped: root || plan.engine.is_none(),
         }
     }
 
     /// What most runs want.
     fn usual() -> Shape {
-        Shape { own_network: true, cpu_group: needs_cpu_group(2000), porter: false }
+        Shape { own_network: true, cpu_group: needs_cpu_group(2000), porter: false, grouped: true }
     }
 }
 
@@ -126,6 +131,7 @@ impl Launcher {
             signals: signal::watch(&[libc::SIGCHLD])?,
             own: process::pidfd_open(std::process::id() as Pid)?,
             base,
+            no_groups: Base::None { why: "no ordinary user can take a process out of an engine's group".into() },
             ids,
             landlock,
             enforced,
@@ -177,8 +183,12 @@ impl Launcher {
         }
     }
 
+    fn base(&self, shape: Shape) -> &Base {
+        if shape.grouped { &self.base } else { &self.no_groups }
+    }
+
     fn make_cell(&self, shape: Shape) -> Result<Cell, Failure> {
-        let seed = self.base.begin().map_err(failed("make the cgroup", ""))?;
+        let seed = self.base(shape).begin().map_err(failed("make the cgroup", ""))?;
         let (leash, theirs) = match socket::pair() {
             Ok(pair) => pair,
             Err(e) => {
@@ -200,7 +210,7 @@ impl Launcher {
                     launcher: self.own.as_fd(),
                     own_network: shape.own_network,
                     root,
-                    count_clones: !self.base.has_limits(),
+                    count_clones: !self.base(shape).has_limits(),
                 };
                 if shape.porter { oci::live(&birth) } else { cell::live(&birth) }
             }
@@ -225,7 +235,7 @@ impl Launcher {
             seed.remove();
             return Err(failed("write the id maps", "")(e));
         }
-        match self.base.complete(seed, shape.cpu_group) {
+        match self.base(shape).complete(seed, shape.cpu_group) {
             Ok((group, joins)) => {
                 (cell.group, cell.joins) = (group, joins);
                 if porter {
@@ -276,10 +286,11 @@ impl Launcher {
         let Some(socket) = &self.socket else { return };
         let mut byte = [0u8; 16];
         match socket::receive(socket.as_fd(), &mut byte, false) {
-            Ok(Some((n, fds))) => {
+            Ok(Some((n, mut fds))) => {
                 self.wanted = if &byte[..n] == MORE { self.ahead } else { 0 };
+                let init = fds.split_off(REQUEST_FDS.min(fds.len())).pop();
                 if let Ok(fds) = <[OwnedFd; REQUEST_FDS]>::try_from(fds) {
-                    self.launch(fds);
+                    self.launch(fds, init);
                 }
             }
             // Nothing after all; or so many fds open here that it could not be received whole: that run alone fails.
@@ -290,19 +301,25 @@ impl Launcher {
     }
 
     /// Everything of the run is closed here when this returns: only the cell has it.
-    fn launch(&mut self, [run, supervisor, plan, stdin, stdout, stderr]: [OwnedFd; REQUEST_FDS]) {
+    fn launch(&mut self, fds: [OwnedFd; REQUEST_FDS], init: Option<OwnedFd>) {
+        let [run, supervisor, plan, stdin, stdout, stderr] = fds;
         let fds = [supervisor.as_fd(), plan.as_fd(), stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
-        match self.try_launch(fds, &run) {
+        match self.try_launch(fds, init.as_ref().map(AsFd::as_fd), &run) {
             Ok(cell) => self.cells.push(Cell { run: Some(run), joins: vec![], ..cell }),
             Err(failure) => drop(wire::send(&run, &FromLauncher::Failed(failure), &[])),
         }
     }
 
-    fn try_launch(&mut self, run_fds: [BorrowedFd<'_>; 5], run: &OwnedFd) -> Result<Cell, Failure> {
+    fn try_launch(
+        &mut self,
+        run_fds: [BorrowedFd<'_>; 5],
+        init: Option<BorrowedFd<'_>>,
+        run: &OwnedFd,
+    ) -> Result<Cell, Failure> {
         let start = wire::now_ns();
         let (plan, _) = Plan::read(run_fds[1]).map_err(failed("read the plan", ""))?;
-        self.check_required(&plan)?;
-        let shape = Shape::of(&plan);
+        let shape = Shape::of(&plan, self.ids.is_root());
+        self.check_required(&plan, shape)?;
         let cell = match self.spares.iter().position(|spare| spare.shape == shape) {
             Some(at) => self.spares.remove(at).cell,
             None => self.make_cell(shape)?,
@@ -313,11 +330,12 @@ impl Launcher {
             return Err(failed("write the cgroup's limits", "")(e));
         }
         let grouped = wire::now_ns();
-        let (enforced, degraded) = match &plan.runtime {
-            None => (self.enforced.clone(), self.degraded.clone()),
-            Some(runtime) => host::layers_of(runtime, &self.base, self.landlock, &self.ids),
+        let (enforced, degraded) = match (&plan.runtime, &plan.engine) {
+            (Some(runtime), _) => host::layers_of(runtime, &self.base, self.landlock, &self.ids),
+            (None, Some(engine)) => host::layers_in(&engine.name, self.base(shape), self.landlock, &self.ids),
+            (None, None) => (self.enforced.clone(), self.degraded.clone()),
         };
-        let launched = self.order(&cell, &plan, run_fds).and_then(|()| {
+        let launched = self.order(&cell, shape, &plan, run_fds, init).and_then(|()| {
             let meters = cell.group.meters();
             let message = FromLauncher::Launched {
                 pid: cell.pid,
@@ -339,10 +357,10 @@ impl Launcher {
         }
     }
 
-    fn check_required(&self, plan: &Plan) -> Result<(), Failure> {
+    fn check_required(&self, plan: &Plan, shape: Shape) -> Result<(), Failure> {
         for layer in &plan.require {
             let (name, missing) = match layer {
-                Layer::Cgroup => ("cgroup", !self.base.has_limits()),
+                Layer::Cgroup => ("cgroup", !self.base(shape).has_limits()),
                 Layer::Landlock => ("landlock", self.landlock.is_none()),
             };
             if missing {
@@ -364,12 +382,25 @@ impl Launcher {
         std::fs::write(proc("gid_map"), format!("{} {gid} 1", inside.1))
     }
 
-    fn order(&self, cell: &Cell, plan: &Plan, run_fds: [BorrowedFd<'_>; 5]) -> Result<(), Failure> {
+    fn order(
+        &self,
+        cell: &Cell,
+        shape: Shape,
+        plan: &Plan,
+        run_fds: [BorrowedFd<'_>; 5],
+        init: Option<BorrowedFd<'_>>,
+    ) -> Result<(), Failure> {
+        // Who the engine's init is, the engine has decided.
+        let outside = match init {
+            Some(init) => {
+                socket::peer(init).map(|peer| peer.owner).map_err(failed("ask for the container's id", ""))?
+            }
+            None => self.ids.outside(cell.pid),
+        };
         let mut trees = vec![];
         if self.ids.is_root() {
             // The streams are the program's own, so that it may open /dev/stdout again.
-            let (uid, gid) = self.ids.outside(cell.pid);
-            let owner = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
+            let owner = (rustix::fs::Uid::from_raw(outside.0), rustix::fs::Gid::from_raw(outside.1));
             for stream in &run_fds[2..] {
                 rustix::fs::fchown(stream, Some(owner.0), Some(owner.1))
                     .map_err(|e| failed("give the streams away", "")(e.into()))?;
@@ -382,11 +413,12 @@ impl Launcher {
             joins: cell.joins.len(),
             trees_opened: self.ids.is_root(),
             landlock: self.landlock.is_some(),
-            owner: self.ids.outside(cell.pid),
+            owner: outside,
             root: self.ids.is_root(),
-            count_clones: !self.base.has_limits(),
+            count_clones: !self.base(shape).has_limits(),
         };
-        let fds: Vec<_> = run_fds.into_iter().chain(cell.joins.iter().chain(&trees).map(AsFd::as_fd)).collect();
+        let fds = run_fds.into_iter().chain(cell.joins.iter().chain(&trees).map(AsFd::as_fd)).chain(init);
+        let fds: Vec<_> = fds.collect();
         wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
     }
 

@@ -1,19 +1,19 @@
 //! The init of a container: this program again, from where a runtime has left it to the program's start.
 
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::shell;
 use crate::cell::{self, GID, Run, Step, UID, c_path};
 use crate::filter::Filter;
+use crate::spec::CALLED_BY_ENGINE;
 use crate::sys::process::{self, CArray};
 use crate::sys::{signal, socket};
 use crate::wire::{self, Entry, Failure, FromCell, Plan};
-use std::os::fd::AsFd;
 
 /// Where this program is in the container until it runs; the porter removes it then.
-pub(super) const AT: &str = "/.hotcell-init";
+pub(super) const AT: &str = CALLED_BY_ENGINE[0];
 
 /// To and from the porter.
 pub(super) const PORTER: i32 = 3;
@@ -24,14 +24,20 @@ pub(super) const HERE: &[u8] = b"h";
 /// What it says before that, in a user namespace that has no ids yet, with a pidfd of its own.
 pub(super) const ALONE: &[u8] = b"a";
 
+/// What the init of an engine's container says when the cell around it is built, with its scratch.
+pub(super) const BUILT: &[u8] = b"b";
+
 /// Fds of an entry before the groups.
 pub(super) const ENTRY_FDS: usize = 6;
 
 pub(crate) fn live_if_asked() {
-    if std::env::args_os().next().is_some_and(|name| name.as_bytes() == AT.as_bytes()) {
-        let lived = std::panic::catch_unwind(live);
-        process::exit_now(if lived.is_ok() { 0 } else { 70 })
-    }
+    let words: Vec<_> = std::env::args_os().take(2).collect();
+    let lived = match &words[..] {
+        words if words == CALLED_BY_ENGINE => std::panic::catch_unwind(shell::live),
+        [name] if name == AT => std::panic::catch_unwind(live),
+        _ => return,
+    };
+    process::exit_now(if lived.is_ok() { 0 } else { 70 })
 }
 
 fn live() {

@@ -8,7 +8,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 
 use super::inside;
 use crate::cell::root::{self, Host};
-use crate::cell::{GID, Step, UID, c_path};
+use crate::cell::{GID, Step, UID, c_path, furnish};
 use crate::spec::RuntimeKind;
 use crate::sys::files;
 use crate::sys::mount::{self, MS_NODEV, MS_NOSUID};
@@ -54,10 +54,7 @@ impl Laid {
             mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
         }
         root::skeleton(&host)?;
-        root::links(&plan.links)?;
-        root::attach_trees(&plan.trees, &trees)?;
-        let scratch = root::scratch(&plan.limits, &plan.writable)?;
-        root::write_files(&plan.files, files.0, files.1)?;
+        let scratch = furnish(plan, files, &trees)?;
         if let Some(init) = init {
             put_init(&init)?;
         }

@@ -12,11 +12,16 @@
 //! kernel takes the stricter answer and tells nobody.
 //!
 //! A runtime with a kernel of its own (gVisor) lets nothing of ours in: there the porter tells what it sees from outside.
+//!
+//! A container of an engine's (Docker, Podman) is there before the porter is: its init has called, and builds a whole cell
+//! within ([`shell`]) from what the porter hands in, before it goes on as the init of any other container.
 
 mod bundle;
+mod guest;
 pub(crate) mod inside;
 mod layout;
 mod porter;
+mod shell;
 mod visit;
 
 pub(crate) use porter::live;

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::bundle::Bundle;
 use super::layout::Laid;
 use super::visit::Visit;
+use crate::cell::root::{self, Host};
 use crate::cell::{self, Birth, Step};
 use crate::cgroup;
 use crate::spec::RuntimeKind;
@@ -59,9 +60,13 @@ fn prepare(birth: &Birth<'_>) -> Result<OwnedFd, Failure> {
 
 fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result<(), Failure> {
     let start = wire::now_ns();
-    let trees = more.split_off(order.joins.min(more.len()));
+    let mut trees = more.split_off(order.joins.min(more.len()));
     visit.groups = more;
     let (plan, contents) = Plan::read(visit.plan.as_fd()).step("read the plan", "")?;
+    if let (Some(_), Some(init)) = (&plan.engine, trees.pop()) {
+        let trees = if order.trees_opened { trees } else { root::open_trees(&Host::here()?, &plan.trees)? };
+        return visit.receive_guest(init, order, &trees, start);
+    }
     let Some(runtime) = plan.runtime.clone() else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("call the runtime", "");
     };

@@ -75,7 +75,7 @@ impl Visit {
                         served = true;
                         laid.take_init_away()?;
                         let mounts_ns = mounts_ns + (wire::now_ns() - started);
-                        self.tell(init, laid, order, mounts_ns)?;
+                        self.tell(init, &laid.scratch, order, mounts_ns)?;
                     }
                     Ok(Some((n, fds))) if &buf[..n] == ALONE => {
                         map_ids(&fds)?;
@@ -100,10 +100,16 @@ impl Visit {
         }
     }
 
-    fn tell(&mut self, init: &OwnedFd, laid: &Laid, order: &Order, mounts_ns: u64) -> Result<(), Failure> {
+    pub(super) fn tell(
+        &mut self,
+        init: &OwnedFd,
+        scratch: &OwnedFd,
+        order: &Order,
+        mounts_ns: u64,
+    ) -> Result<(), Failure> {
         let entry = Entry { landlock: order.landlock, count_clones: order.count_clones, mounts_ns };
         let fds = [&self.supervisor, &self.plan].into_iter().chain(&self.streams);
-        let fds = fds.chain([&laid.scratch]).chain(&self.groups).map(AsFd::as_fd).collect::<Vec<_>>();
+        let fds = fds.chain([scratch]).chain(&self.groups).map(AsFd::as_fd).collect::<Vec<_>>();
         wire::send(init, &entry, &fds).step("tell init", "")?;
         (self.streams, self.groups) = (vec![], vec![]);
         Ok(())

@@ -27,7 +27,7 @@ use crate::error::SandboxError;
 use crate::launcher::{Next, Process};
 use crate::recorder::Recorder;
 use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Observed, Report, Timings, Violation};
-use crate::spec::{Egress, Network, OnViolation, Spec, Streams};
+use crate::spec::{Egress, Network, OnViolation, Spec, Started, Streams};
 use crate::sys::seccomp::Notification;
 use crate::sys::socket;
 use crate::wire::{self, Failure, Plan, Rusage};
@@ -49,16 +49,24 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
     let io = |what| move |error| SandboxError::Io { what, error };
     let asked = Instant::now();
     let plan = Plan::write(spec).map_err(io("write the plan"))?;
+    let started = spec.engine.as_ref().map(|engine| engine.start(&spec.limits, spec.network)).transpose();
+    // Until the last process of it is dead.
+    let container = started.map_err(|said| SandboxError::Runtime { said })?;
     let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
     let (cell, cell_theirs) = socket::pair().map_err(io("make a socket"))?;
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
     let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
-    let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs].map(AsFd::as_fd);
+    let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs];
+    let fds: Vec<_> = fds.into_iter().chain(container.as_ref().map(|made| &made.init)).map(AsFd::as_fd).collect();
     launcher.ask(&fds, next).map_err(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => SandboxError::LauncherDied,
         _ => SandboxError::Io { what: "ask the launcher", error },
     })?;
     drop((run_theirs, cell_theirs, plan, stdin_theirs, stdout_theirs, stderr_theirs));
+    let _keeper = container.map(|Started { init, keeper }| {
+        drop(init);
+        keeper
+    });
 
     let limit = spec.limits.output;
     let state = State {

@@ -12,6 +12,7 @@ pub(crate) use libc::{MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_RDONLY};
 pub(crate) const ATTR_RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
 pub(crate) const ATTR_NOSUID: u64 = libc::MOUNT_ATTR_NOSUID;
 pub(crate) const ATTR_NODEV: u64 = libc::MOUNT_ATTR_NODEV;
+pub(crate) const ATTR_NOEXEC: u64 = libc::MOUNT_ATTR_NOEXEC;
 
 const OPEN_TREE_CLONE: libc::c_uint = 1;
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;

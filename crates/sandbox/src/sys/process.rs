@@ -137,6 +137,23 @@ pub(crate) fn execve(path: &CStr, argv: &CArray, env: &CArray) -> io::Error {
     io::Error::last_os_error()
 }
 
+/// The same with a program that is open, wherever it is, or is no more.
+pub(crate) fn execute(program: BorrowedFd<'_>, argv: &CArray, env: &CArray) -> io::Error {
+    let (argv, env) = (argv.pointers(), env.pointers());
+    // SAFETY: as in `execve`; the path is empty, so that the fd alone decides.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            program.as_raw_fd(),
+            c"".as_ptr(),
+            argv.as_ptr(),
+            env.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
+
 /// Group list, gid and uid, all of them, in the order in which they can still be changed.
 pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<()> {
     // SAFETY: an empty list is read through no pointer; the others take none. The raw calls change this

@@ -90,6 +90,24 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buf: &mut [u8], wait: bool) -> io:
     Ok(Some((n, fds)))
 }
 
+/// Who is on the other side of a connected Unix socket, as he was when he connected.
+pub(crate) struct Peer {
+    pub(crate) pid: i32,
+    /// User and group.
+    pub(crate) owner: (u32, u32),
+}
+
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into the struct of that size.
+    check(unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut found).cast(), &raw mut len)
+            .into()
+    })?;
+    Ok(Peer { pid: found.pid, owner: (found.uid, found.gid) })
+}
+
 /// Writes to a socket without waiting, whatever the socket's own mode is.
 pub(crate) fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is borrowed for the call.

@@ -1,0 +1,93 @@
+//! Where the init of a container calls: a socket in a directory of the caller's own, for as long as it takes to be called.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::state::Owner;
+
+pub(super) struct Meeting {
+    path: PathBuf,
+    listener: OwnedFd,
+}
+
+impl Meeting {
+    pub(super) fn new() -> Result<Meeting, String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let dir = directory()?;
+        clear(&dir);
+        let owner = Owner::this();
+        let path = dir.join(format!("{}-{}-{}", owner.pid, owner.start, COUNT.fetch_add(1, Ordering::Relaxed)));
+        let made = || -> std::io::Result<OwnedFd> {
+            let socket =
+                rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+            rustix::net::bind(&socket, &SocketAddrUnix::new(&path)?)?;
+            // The directory keeps others away; in the container it is nobody who calls.
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))?;
+            rustix::net::listen(&socket, 1)?;
+            Ok(socket)
+        };
+        let listener = made().map_err(|e| format!("cannot listen at `{}`: {e}", path.display()))?;
+        Ok(Meeting { path, listener })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whoever has called within `time`.
+    pub(super) fn called(&self, time: Duration) -> std::io::Result<Option<OwnedFd>> {
+        let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        match rustix::event::poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&time)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Ok(None),
+            Ok(_) => Ok(Some(rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC)?)),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl Drop for Meeting {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A directory that is this user's alone, and that an engine on this host can see.
+fn directory() -> Result<PathBuf, String> {
+    let uid = rustix::process::geteuid();
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let dir = match (uid.is_root(), runtime) {
+        (true, _) => "/run/hotcell".into(),
+        (false, Some(dir)) => dir.join("hotcell"),
+        (false, None) => PathBuf::from(format!("/tmp/hotcell-{}", uid.as_raw())),
+    };
+    match std::fs::DirBuilder::new().mode(0o700).create(&dir) {
+        Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+            return Err(format!("cannot make `{}`, where containers call: {e}", dir.display()));
+        }
+        _ => {}
+    }
+    let meta = dir.symlink_metadata().map_err(|e| format!("cannot use `{}`: {e}", dir.display()))?;
+    if !meta.is_dir() || meta.uid() != uid.as_raw() || meta.mode() & 0o077 != 0 {
+        return Err(format!("`{}` is not a directory of yours alone: remove it", dir.display()));
+    }
+    Ok(dir)
+}
+
+/// What those have left who died while they waited.
+fn clear(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let mut numbers = name.split('-').map_while(|part| part.parse().ok());
+        if let (Some(pid), Some(start)) = (numbers.next(), numbers.next())
+            && !(Owner { pid, start }).is_alive()
+        {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Docker and Podman: a daemon makes a container, and a cell is built inside of it.
+//!
+//! The container gets two things of ours: this program, as its first process, and a socket at which that calls. Everything
+//! else goes through the socket, as file descriptors: streams, sources, trees, groups. So nothing of the host's is mounted
+//! into the container by its path, no file goes through the engine's archives, and no byte through its logs.
+
+mod api;
+mod meeting;
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hotcell_sandbox::{CALL_AT, CALLED_BY_ENGINE, Engine, Limits, Network, Started};
+use rustix::process::{Resource, getrlimit};
+use serde_json::{Value, json};
+
+use self::api::{Answer, Api, escape};
+use self::meeting::Meeting;
+use super::BackendError;
+use crate::state::Owner;
+
+/// Who a container belongs to: whoever finds one whose owner is dead removes it.
+const LABEL: &str = "hotcell.owner";
+/// An image with nothing in it, which is made when there is none.
+const EMPTY: &str = "localhost/hotcell-empty:1";
+/// From its start, a container's first process has so long to call.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Above what cells of this program itself have (the launcher's, which end where numbers of processes do).
+const FIRST_ID: u32 = 0x7040_0000;
+const IDS: u32 = 0x0040_0000;
+
+/// An engine that answers, and the image that it is to use.
+#[derive(Clone, Debug)]
+pub struct Docker {
+    api: Api,
+    name: String,
+    pub version: Option<String>,
+    pub image: Option<NamedImage>,
+}
+
+/// An image that the engine has.
+#[derive(Clone, Debug)]
+pub struct NamedImage {
+    /// `sha256:` and the digest of its configuration.
+    pub id: String,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Docker {
+    /// The engine that `DOCKER_HOST` names, or else the first whose socket is where they usually are.
+    pub(super) fn find() -> Result<Docker, BackendError> {
+        let given = std::env::var_os("DOCKER_HOST").filter(|text| !text.is_empty());
+        let places = match given {
+            Some(text) => match text.to_str().and_then(|text| text.strip_prefix("unix://")) {
+                Some(path) => vec![PathBuf::from(path)],
+                None => return Err(BackendError::FarEngine(text.to_string_lossy().into_owned())),
+            },
+            None => usual_places().into_iter().filter(|path| path.exists()).collect(),
+        };
+        let Some(socket) = places.into_iter().next() else { return Err(BackendError::NoEngine) };
+        let api = Api::at(&socket);
+        let told = api.get("/version").map_err(BackendError::Engine)?;
+        let said = told.json();
+        if !told.is_ok() || said["ApiVersion"].as_str().is_none() {
+            return Err(BackendError::Engine(format!("what listens at `{}` is no engine", socket.display())));
+        }
+        let components = said["Components"].as_array().cloned().unwrap_or_default();
+        let is_podman = components.iter().any(|one| one["Name"].as_str() == Some("Podman Engine"));
+        let name = if is_podman { "podman" } else { "docker" }.to_owned();
+        let docker = Docker { api, name, version: said["Version"].as_str().map(str::to_owned), image: None };
+        docker.sweep();
+        Ok(docker)
+    }
+
+    /// With an image that it has, by its name or its digest.
+    pub(super) fn with(self, name: &Path) -> Result<Docker, BackendError> {
+        let Some(name) = name.to_str().filter(|name| !name.is_empty()) else {
+            return Err(BackendError::NoSuchImage { name: name.display().to_string(), engine: self.name });
+        };
+        let found = self.api.get(&format!("/images/{}/json", escape(name))).map_err(BackendError::Engine)?;
+        if !found.is_ok() {
+            return Err(BackendError::NoSuchImage { name: name.into(), engine: self.name });
+        }
+        let about = found.json();
+        let platform = (about["Os"].as_str(), about["Architecture"].as_str());
+        let (Some(id), (Some("linux"), Some("amd64"))) = (about["Id"].as_str(), platform) else {
+            let why = format!("the image `{name}` is not for linux/amd64");
+            return Err(BackendError::Engine(why));
+        };
+        let id = if id.starts_with("sha256:") { id.to_owned() } else { format!("sha256:{id}") };
+        let words = about["Config"]["Env"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let pair = |word: &str| word.split_once('=').map(|(key, value)| (key.into(), value.into()));
+        let env = words.filter_map(pair).collect();
+        Ok(Docker { image: Some(NamedImage { id, env }), ..self })
+    }
+
+    pub fn socket(&self) -> &Path {
+        self.api.socket()
+    }
+
+    /// The runtime that it calls, and its version, where it tells.
+    pub(super) fn runtime(&self) -> Option<(String, String)> {
+        let said = self.api.get("/version").ok()?.json();
+        said["Components"].as_array()?.iter().find_map(|one| {
+            let name = one["Name"].as_str()?.to_lowercase();
+            let name = ["runc", "crun", "youki", "runsc"].into_iter().find(|known| name.contains(known))?;
+            let version = one["Version"].as_str()?;
+            // Podman gives all that the runtime says.
+            let version = version.split_once("version ").map_or(version, |(_, rest)| rest);
+            Some((name.to_owned(), version.split_whitespace().next()?.to_owned()))
+        })
+    }
+
+    /// Removes the containers of those who died before they could.
+    fn sweep(&self) {
+        let filters = json!({ "label": [LABEL] }).to_string();
+        let Ok(answer) = self.api.get(&format!("/containers/json?all=true&filters={}", escape(&filters))) else {
+            return;
+        };
+        for one in answer.json().as_array().into_iter().flatten() {
+            let owner = one["Labels"][LABEL].as_str().unwrap_or_default();
+            if let (Some(id), true) = (one["Id"].as_str(), is_dead(owner)) {
+                let _ = self.api.delete(&format!("/containers/{id}?force=true&v=true"));
+            }
+        }
+    }
+
+    /// Who the container is, seen from the engine's own namespace.
+    fn user(&self) -> (u32, u32) {
+        // An engine of a user's has his ids alone, and his own is its root's.
+        if self.api.socket().metadata().is_ok_and(|meta| meta.uid() != 0) {
+            return (0, 0);
+        }
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        if !uid.is_root() {
+            return (uid.as_raw(), gid.as_raw());
+        }
+        let id = FIRST_ID + uuid::Uuid::new_v4().as_fields().0 % IDS;
+        (id, id)
+    }
+
+    fn create(&self, meeting: &Meeting, limits: &Limits, network: Network) -> Result<String, String> {
+        let image = self.image.as_ref().map_or(EMPTY, |image| &image.id);
+        let asked = container(image, self.user(), meeting.path(), limits, network)?;
+        let mut answer = self.api.post("/containers/create", &asked)?;
+        if answer.status == 404 && self.image.is_none() {
+            self.make_empty()?;
+            answer = self.api.post("/containers/create", &asked)?;
+        }
+        let id = answer.json()["Id"].as_str().map(str::to_owned);
+        id.filter(|_| answer.is_ok()).ok_or_else(|| answer.complaint())
+    }
+
+    fn make_empty(&self) -> Result<(), String> {
+        let (repo, tag) = EMPTY.rsplit_once(':').unwrap_or((EMPTY, "latest"));
+        let path = format!("/images/create?fromSrc=-&repo={}&tag={tag}", escape(repo));
+        let answer = self.api.post_archive(&path, &empty_archive())?;
+        if answer.is_ok() { Ok(()) } else { Err(answer.complaint()) }
+    }
+}
+
+impl Engine for Docker {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn has_image(&self) -> bool {
+        self.image.is_some()
+    }
+
+    fn start(&self, limits: &Limits, network: Network) -> Result<Started, String> {
+        let said = |why: String| format!("{}: {why}", self.name);
+        let meeting = Meeting::new()?;
+        let id = self.create(&meeting, limits, network).map_err(said)?;
+        // From here on it is removed, whatever happens.
+        let keeper = Keeper { api: self.api.clone(), id };
+        let answer = self.api.tell(&format!("/containers/{}/start", keeper.id)).map_err(said)?;
+        if !answer.is_ok() {
+            return Err(said(answer.complaint()));
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match meeting.called(Duration::from_secs(1)).map_err(|e| said(e.to_string()))? {
+                Some(init) => return Ok(Started { init, keeper: Box::new(keeper) }),
+                None if !keeper.is_alive() => return Err(said("the container ended before anything ran in it".into())),
+                None if Instant::now() > until => return Err(said("the container has not called".into())),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Removes the container.
+struct Keeper {
+    api: Api,
+    id: String,
+}
+
+impl Keeper {
+    fn is_alive(&self) -> bool {
+        let seen = self.api.get(&format!("/containers/{}/json", self.id));
+        seen.is_ok_and(|answer| answer.json()["State"]["Running"].as_bool() == Some(true))
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        let removed = self.api.delete(&format!("/containers/{}?force=true&v=true", self.id));
+        // The engine is at it already: it was told to when the container was made.
+        if removed.is_ok_and(|answer: Answer| answer.status == 409) {
+            let _ = self.api.tell(&format!("/containers/{}/wait?condition=removed", self.id));
+        }
+    }
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let of_user = runtime.into_iter().flat_map(|dir| [dir.join("docker.sock"), dir.join("podman/podman.sock")]);
+    let of_host = ["/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
+    of_user.chain(of_host).collect()
+}
+
+/// What a container is made from. The limits are ours, on our groups, and the engine's a second line for whoever has none.
+fn container(
+    image: &str,
+    (uid, gid): (u32, u32),
+    call: &Path,
+    limits: &Limits,
+    network: Network,
+) -> Result<Value, String> {
+    let own = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
+    let place = |path: &Path| match path.to_str() {
+        Some(text) if path.exists() => Ok(text.to_owned()),
+        _ => Err(format!("an engine cannot be told of `{}`", path.display())),
+    };
+    let mount = |from: &Path, to: &str, read_only: bool| {
+        Ok::<_, String>(json!({ "Type": "bind", "Source": place(from)?, "Target": to, "ReadOnly": read_only }))
+    };
+    // A profile of the engine's would hide what ours witnesses: of two filters the kernel takes the stricter answer, and
+    // tells nobody. One that forbids mounts would forbid the cell.
+    let mut security = vec!["no-new-privileges", "seccomp=unconfined"];
+    let apparmor = std::fs::read_to_string("/sys/module/apparmor/parameters/enabled").unwrap_or_default();
+    if apparmor.starts_with('Y') {
+        security.push("apparmor=unconfined");
+    }
+    if Path::new("/sys/fs/selinux/enforce").exists() {
+        security.push("label=disable");
+    }
+    let limit = |name: &str, resource: Resource| {
+        let number = |value: Option<u64>| value.map_or(-1, |value| value.min(i64::MAX as u64) as i64);
+        let now = getrlimit(resource);
+        json!({ "Name": name, "Soft": number(now.current), "Hard": number(now.maximum) })
+    };
+    // Twice what is allowed: what the cell itself takes is in there, and who is first is to be us.
+    let memory = limits.memory.saturating_mul(2).max(64 << 20).min(i64::MAX as u64);
+    Ok(json!({
+        "Image": image,
+        "Entrypoint": CALLED_BY_ENGINE,
+        "Cmd": [],
+        "User": format!("{uid}:{gid}"),
+        "WorkingDir": "/",
+        "Hostname": "cell",
+        "Healthcheck": { "Test": ["NONE"] },
+        "Labels": { LABEL: owner() },
+        "HostConfig": {
+            "AutoRemove": true,
+            "IpcMode": "none",
+            "NetworkMode": if network == Network::Full { "host" } else { "none" },
+            "ReadonlyRootfs": true,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": security,
+            "UsernsMode": "host",
+            "PidsLimit": limits.processes.saturating_mul(2).saturating_add(16).min(1 << 22),
+            "Memory": memory,
+            "MemorySwap": memory,
+            "LogConfig": { "Type": "none" },
+            "Ulimits": [limit("nofile", Resource::Nofile), limit("nproc", Resource::Nproc)],
+            "Mounts": [mount(&own, CALLED_BY_ENGINE[0], true)?, mount(call, CALL_AT, false)?],
+        },
+    }))
+}
+
+/// This process, on this host, since it was started.
+fn owner() -> String {
+    let Owner { pid, start } = Owner::this();
+    format!("{pid} {start} {} {}", pid_namespace(), boot())
+}
+
+fn is_dead(owner: &str) -> bool {
+    let words: Vec<&str> = owner.split(' ').collect();
+    let [pid, start, namespace, of] = words[..] else { return false };
+    let (Ok(pid), Ok(start)) = (pid.parse(), start.parse()) else { return false };
+    // Of another namespace nobody can tell.
+    of != boot() || (namespace == pid_namespace() && !Owner { pid, start }.is_alive())
+}
+
+fn boot() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+fn pid_namespace() -> String {
+    let link = std::fs::read_link("/proc/self/ns/pid").map(PathBuf::into_os_string).unwrap_or_default();
+    String::from_utf8_lossy(&link.into_vec()).into_owned()
+}
+
+/// One directory, as tar has it.
+fn empty_archive() -> Vec<u8> {
+    let mut head = [0u8; 512];
+    let mut put = |at: usize, text: &[u8]| head[at..at + text.len()].copy_from_slice(text);
+    put(0, b"proc/");
+    put(100, b"0000755\0");
+    put(108, b"0000000\0");
+    put(116, b"0000000\0");
+    put(124, b"00000000000\0");
+    put(136, b"00000000000\0");
+    put(148, b"        ");
+    put(156, b"5");
+    put(257, b"ustar\x0000");
+    let sum: u32 = head.iter().map(|byte| u32::from(*byte)).sum();
+    head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    // Two empty blocks end it.
+    [&head[..], &[0; 1024]].concat()
+}

@@ -1,0 +1,86 @@
+//! A container that an engine has started: its init has called, and is the porter's guest until it is dead.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+
+use super::inside::{BUILT, HERE};
+use super::visit::Visit;
+use crate::cell::Step;
+use crate::sys::{process, socket};
+use crate::wire::{self, Failure, Order, Shell};
+
+/// The process on the other side.
+fn find(init: &OwnedFd) -> io::Result<OwnedFd> {
+    let guest = process::pidfd_open(socket::peer(init.as_fd())?.pid)?;
+    // It lives, so that its number is nobody else's.
+    let mut fds = [PollFd::new(init, PollFlags::empty())];
+    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    match fds[0].revents().contains(PollFlags::HUP) {
+        true => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        false => Ok(guest),
+    }
+}
+
+impl Visit {
+    /// Hands everything over, and returns when the last process of the container is dead.
+    pub(super) fn receive_guest(
+        &mut self,
+        init: OwnedFd,
+        order: &Order,
+        trees: &[OwnedFd],
+        start: u64,
+    ) -> Result<(), Failure> {
+        let guest = find(&init).step("find the container", "")?;
+        let served = self.serve(&init, &guest, order, trees, start);
+        // Its end is init's too, and init's is everybody's; who is dead already cannot be killed.
+        drop(init);
+        let _ = process::pidfd_signal(guest.as_fd(), libc::SIGKILL);
+        let mut dead = [PollFd::new(&guest, PollFlags::IN)];
+        while let Err(rustix::io::Errno::INTR) = rustix::event::poll(&mut dead, None) {}
+        served
+    }
+
+    fn serve(
+        &mut self,
+        init: &OwnedFd,
+        guest: &OwnedFd,
+        order: &Order,
+        trees: &[OwnedFd],
+        start: u64,
+    ) -> Result<(), Failure> {
+        let fds = [&self.plan].into_iter().chain(&self.groups).chain(trees).map(AsFd::as_fd).collect::<Vec<_>>();
+        wire::send(init, &Shell { joins: self.groups.len() }, &fds).step("tell init", "")?;
+        // It has joined them when it has built its cell.
+        self.groups = vec![];
+        let (mut scratch, mut heard) = (None, true);
+        loop {
+            let mut polled = vec![PollFd::new(&self.leash, PollFlags::IN), PollFd::new(guest, PollFlags::IN)];
+            if heard {
+                polled.push(PollFd::new(init, PollFlags::IN));
+            }
+            match rustix::event::poll(&mut polled, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e).step("wait for the container", ""),
+            }
+            let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
+            if ready.get(2) == Some(&true) {
+                let mut buf = [0u8; wire::MESSAGE];
+                match socket::receive(init.as_fd(), &mut buf, false) {
+                    Ok(Some((n, mut fds))) if &buf[..n] == BUILT => scratch = fds.pop(),
+                    Ok(Some((n, _))) if &buf[..n] == HERE => {
+                        let Some(scratch) = scratch.take() else { return Ok(()) };
+                        self.tell(init, &scratch, order, wire::now_ns() - start)?;
+                    }
+                    Ok(Some((n, _))) => return Err(wire::decode(&buf[..n]).step("hear init", "")?),
+                    // It is dead, or about to be.
+                    _ => heard = false,
+                }
+            }
+            if ready[0] || ready[1] {
+                return Ok(());
+            }
+        }
+    }
+}
