@@ -63,6 +63,14 @@ impl Backend {
             _ => None,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Backend::Native => "native",
+            Backend::Oci => "oci",
+            Backend::Docker => "docker",
+        }
+    }
 }
 
 /// What the caller says about it.
@@ -119,10 +127,8 @@ pub(crate) fn choose(
     };
     let backend = match (of_policy, asked.backend) {
         (Some(set), Some(other)) if set != other => {
-            return refuse(
-                FailureClass::PolicyViolation,
-                format!("its backend is {set:?}: leave --backend out").to_lowercase(),
-            );
+            let why = format!("its backend is {}: leave --backend out", set.name());
+            return refuse(FailureClass::PolicyViolation, why);
         }
         (set, asked) => set.or(asked).unwrap_or(by_default),
     };

@@ -1,6 +1,6 @@
 //! The init of a container: this program again, from where a runtime has left it to the program's start.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{Mode, OFlags};
@@ -10,7 +10,6 @@ use crate::filter::Filter;
 use crate::sys::process::{self, CArray};
 use crate::sys::{signal, socket};
 use crate::wire::{self, Entry, Failure, FromCell, Plan};
-use std::os::fd::AsFd;
 
 /// Where this program is in the container until it runs; the porter removes it then.
 pub(super) const AT: &str = "/.hotcell-init";
