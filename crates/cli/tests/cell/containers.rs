@@ -1,6 +1,8 @@
 //! Cells that a runtime makes. The whole of these tests runs with runc and crun, too (`make test-backends`): here is what
 //! is only true of containers.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -112,6 +114,80 @@ fn memory_of_another_kernel_is_the_programs() {
         };
         run("128m").violates("MemoryLimitViolation");
         run("1g").passes();
+    });
+}
+
+/// Into the cell at /src, beside the test's other files.
+fn put(cell: &Cell, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
+    let dir = own(cell);
+    std::fs::write(dir.join(name), bytes).expect("the test's own directory");
+    std::fs::set_permissions(dir.join(name), PermissionsExt::from_mode(mode)).expect("the test's own file");
+    dir
+}
+
+#[test]
+fn programs_that_another_kernel_cannot_execute() {
+    own_kernel(|| {
+        for (program, bytes, mode, code, part) in [
+            ("no-such-program", &b""[..], 0o644, 127, "not found"),
+            ("/no/such/program", b"", 0o644, 127, "not found"),
+            ("/src/file/below", b"", 0o644, 127, "not found"),
+            ("/src/file", b"echo hello\n", 0o644, 126, "executable"),
+            ("/src", b"", 0o644, 126, "not a program"),
+            ("/src/file", b"echo hello\n", 0o755, 126, "#!"),
+            ("/src/file", b"\x7fELF\x02\x01\x01 and no more", 0o755, 126, "format"),
+            ("/src/file", b"#!/nonexistent/sh\n", 0o755, 127, "interpreter"),
+            ("../src/file", b"#!/nonexistent/sh\n", 0o755, 127, "interpreter"),
+        ] {
+            let cell = gvisor(&[program]);
+            let input = put(&cell, "file", bytes, mode);
+            let ran = cell.flag("--input", input).run();
+            assert_eq!((ran.code, ran.class()), (code, "SetupFailure"), "{program}: {}", ran.outcome);
+            assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
+            let message = ran.outcome["message"].as_str().expect("a sentence");
+            assert!(message.contains(program) && message.contains(part), "{message}");
+        }
+        let long = "x".repeat(100_000);
+        let ran = gvisor(&[&format!("/{long}")]).run();
+        assert_eq!((ran.code, ran.class()), (126, "SetupFailure"), "{}", ran.stderr);
+    });
+}
+
+/// What is no text reaches the program as it is, or nothing runs.
+#[test]
+fn words_that_are_no_text() {
+    const WORD: &[u8] = b"\xff\xfe";
+    let variable = || OsString::from_vec([b"VALUE=", WORD].concat());
+    each(|name| {
+        let show = "printf '%s%s' \"$1\" \"$VALUE\" | od -An -tx1";
+        let word = exec(&["/bin/sh", "-c", show, "sh"]).argument(WORD).flag("--runtime", name).run();
+        let value = exec(&["/bin/sh", "-c", show, "sh"]).flag("--env", variable()).flag("--runtime", name).run();
+        if name == "runsc" {
+            word.refused("not UTF-8");
+            value.refused("not UTF-8");
+            let refused = python("open('/work/ran', 'w')").argument(WORD).flag("--runtime", name).run();
+            refused.refused("not UTF-8");
+        } else {
+            word.passes();
+            value.passes();
+            assert_eq!((word.out(), value.out()), (" ff fe\n", " ff fe\n"), "{name}");
+        }
+        // And what is text, though not ASCII, everywhere.
+        let ran = exec(&["/bin/echo", "\u{e9}\u{1f980}"]).flag("--runtime", name).run();
+        ran.passes();
+        assert_eq!(ran.out(), "\u{e9}\u{1f980}\n");
+    });
+}
+
+#[test]
+fn a_program_that_says_what_a_runtime_would_is_not_believed() {
+    own_kernel(|| {
+        let said = "running container: starting container: starting root container: starting sandbox: \
+             creating process: failed to load /bin/sh: no such file or directory";
+        let source = "echo \"$0\" >&2; echo \"{\\\"msg\\\":\\\"$0\\\",\\\"level\\\":\\\"error\\\"}\" >&2; exit 128";
+        let ran = gvisor(&["/bin/sh", "-c", source, said]).run();
+        ran.exits(128);
+        assert!(ran.outcome["stderr"].as_str().is_some_and(|text| text.contains(said)), "{}", ran.outcome);
     });
 }
 
@@ -288,6 +364,6 @@ fn images_that_are_none() {
             assert!(ran.stderr.contains(part), "{path}: {}", ran.stderr);
         }
         let ran = python("print(1)").flag("--runtime", name).flag("--image", "/usr").run();
-        assert!(ran.code == 125, "{}", ran.stderr);
+        ran.refused("an image has its own: use `exec --image");
     });
 }

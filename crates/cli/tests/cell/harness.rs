@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -135,6 +136,12 @@ impl Cell {
 
     pub fn program(mut self, words: &[&str]) -> Cell {
         self.program.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    /// A word of the program's that need not be text.
+    pub fn argument(mut self, bytes: &[u8]) -> Cell {
+        self.program.push(OsString::from_vec(bytes.to_vec()));
         self
     }
 

@@ -1,14 +1,17 @@
 //! What a runtime reads: `config.json`, as the OCI runtime specification has it.
 
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::inside;
 use crate::cell::root::MASKED;
-use crate::cell::{GID, UID};
+use crate::cell::{GID, Step, UID};
 use crate::spec::{Network, RuntimeKind};
-use crate::wire::{Order, Plan};
+use crate::wire::{Failure, Order, Plan};
 
 /// The host id of a container's root: nobody's, and no process of the container has it once the program runs.
 const ROOT_OUTSIDE: u32 = 0x6fff_ffff;
@@ -24,7 +27,7 @@ pub(super) struct Bundle<'a> {
 }
 
 impl Bundle<'_> {
-    pub(super) fn config(&self, kind: RuntimeKind) -> Value {
+    pub(super) fn config(&self, kind: RuntimeKind) -> Result<Value, Failure> {
         let own_kernel = kind == RuntimeKind::Runsc;
         let mut mounts = vec![json!({
             "destination": "/proc",
@@ -37,30 +40,30 @@ impl Bundle<'_> {
             let options = ["nosuid", "nodev", "mode=755", "size=64k", "ro"];
             mounts.push(json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": options}));
         }
-        mounts.extend(self.places(kind).iter().map(|at| self.bind(at)));
-        json!({
+        mounts.extend(self.places(kind)?.iter().map(|at| self.bind(at)));
+        Ok(json!({
             "ociVersion": "1.0.2",
             "hostname": "cell",
             "root": {"path": self.rootfs, "readonly": true},
             "mounts": mounts,
-            "process": self.process(own_kernel),
+            "process": self.process(own_kernel)?,
             "linux": self.linux(own_kernel),
-        })
+        }))
     }
 
     /// What of the root is mounted once more. A kernel of its own has devices of its own, and takes the writable places
     /// as mounts; runc makes no devices when it is told that they are there.
-    fn places(&self, kind: RuntimeKind) -> Vec<String> {
+    fn places(&self, kind: RuntimeKind) -> Result<Vec<String>, Failure> {
         let scratch = |places: &[&str]| match self.plan.limits.scratch {
             0 => vec![],
             _ => places.iter().map(|at| (*at).to_owned()).collect(),
         };
         match kind {
-            RuntimeKind::Runc | RuntimeKind::Youki => vec!["/dev".into()],
-            RuntimeKind::Crun => scratch(&["/dev/shm"]),
+            RuntimeKind::Runc | RuntimeKind::Youki => Ok(vec!["/dev".into()]),
+            RuntimeKind::Crun => Ok(scratch(&["/dev/shm"])),
             RuntimeKind::Runsc => {
-                let writable = self.plan.writable.iter().map(|at| at.to_string_lossy().into_owned());
-                scratch(&["/work", "/tmp", "/dev/shm"]).into_iter().chain(writable).collect()
+                let writable = self.plan.writable.iter().map(|at| text(at.as_os_str().as_bytes()));
+                scratch(&["/work", "/tmp", "/dev/shm"]).into_iter().map(Ok).chain(writable).collect()
             }
         }
     }
@@ -78,11 +81,10 @@ impl Bundle<'_> {
         json!({"destination": at, "type": "bind", "source": source, "options": options})
     }
 
-    fn process(&self, own_kernel: bool) -> Value {
+    fn process(&self, own_kernel: bool) -> Result<Value, Failure> {
         let plan = self.plan;
         // Without privilege there is one id, and a container must have a root.
         let (uid, gid) = if self.order.root { (UID, GID) } else { (0, 0) };
-        let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
         let mut process = json!({
             "terminal": false,
             "user": {"uid": uid, "gid": gid},
@@ -94,9 +96,10 @@ impl Bundle<'_> {
         if own_kernel {
             let limits = &plan.limits;
             let limit = |name: &str, value: u64| json!({"type": name, "hard": value, "soft": value});
-            process["args"] = plan.argv.iter().map(text).collect();
-            process["env"] = plan.env.iter().map(text).collect();
-            process["cwd"] = json!(plan.cwd);
+            let texts = |all: &[Vec<u8>]| all.iter().map(|bytes| text(bytes)).collect::<Result<Vec<_>, _>>();
+            process["args"] = json!(texts(&plan.argv)?);
+            process["env"] = json!(texts(&plan.env)?);
+            process["cwd"] = json!(text(plan.cwd.as_os_str().as_bytes())?);
             process["rlimits"] = json!([
                 limit("RLIMIT_CORE", 0),
                 limit("RLIMIT_FSIZE", limits.file_size),
@@ -104,7 +107,7 @@ impl Bundle<'_> {
                 limit("RLIMIT_NPROC", limits.processes),
             ]);
         }
-        process
+        Ok(process)
     }
 
     fn linux(&self, own_kernel: bool) -> Value {
@@ -133,4 +136,10 @@ impl Bundle<'_> {
         linux["namespaces"] = namespaces.iter().map(|name| json!({"type": name})).collect();
         linux
     }
+}
+
+/// JSON has no bytes: what is no text is not changed into one.
+fn text(bytes: &[u8]) -> Result<String, Failure> {
+    let text = std::str::from_utf8(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EILSEQ));
+    text.map(str::to_owned).step("write the bundle", OsStr::from_bytes(bytes))
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::inside;
 use crate::cell::root::{self, Host};
@@ -92,6 +92,14 @@ impl Laid {
     /// What the runtime writes down about its containers.
     pub(super) fn state(&self) -> PathBuf {
         self.at.join("state")
+    }
+
+    /// Whether a program of this path, from where it was to be executed, is in the root: links lead to the root itself.
+    pub(super) fn has(&self, plan: &Plan, path: &str) -> bool {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let root = rustix::fs::open(self.root(), flags | OFlags::DIRECTORY, Mode::empty());
+        let path = plan.cwd.join(path);
+        root.is_ok_and(|root| rustix::fs::openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT).is_ok())
     }
 
     /// Nothing of ours is in the container any more.

@@ -16,6 +16,7 @@
 mod bundle;
 pub(crate) mod inside;
 mod layout;
+mod log;
 mod porter;
 mod visit;
 

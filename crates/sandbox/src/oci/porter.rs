@@ -68,7 +68,7 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
     let laid = Laid::new(&plan, order, (visit.plan.as_fd(), contents), trees)?;
     let group = cgroup::Loan::new();
     let bundle = Bundle { plan: &plan, order, rootfs: &laid.root(), shm: &laid.shm(), group: group.path() };
-    let config = bundle.config(runtime.kind).to_string();
+    let config = bundle.config(runtime.kind)?.to_string();
     std::fs::write(laid.bundle().join("config.json"), config).step("write the bundle", "")?;
     if runtime.kind == RuntimeKind::Crun {
         // It takes a host with both kinds of groups for one with neither.
@@ -76,7 +76,7 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
     }
     let mounts_ns = wire::now_ns() - start;
     match runtime.kind {
-        RuntimeKind::Runsc => visit.watch_from_outside(&runtime, &laid, mounts_ns),
+        RuntimeKind::Runsc => visit.watch_from_outside(&runtime, &laid, &plan, mounts_ns),
         _ => visit.send_in(&runtime, &laid, order, mounts_ns),
     }
 }

@@ -9,12 +9,13 @@ use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 use super::inside::{ALONE, HERE, PORTER};
 use super::layout::Laid;
+use super::log::{self, NotStarted};
 use crate::cell::{GID, Step, UID, c_path};
 use crate::error::RUNTIME;
 use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::process::{self, CArray, Pid};
 use crate::sys::{signal, socket};
-use crate::wire::{self, Entry, Failure, FromCell, Order, Rusage, TERMINATE};
+use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, TERMINATE};
 
 /// As much of what a runtime says as fits into a sentence.
 const SAID: usize = 400;
@@ -110,7 +111,13 @@ impl Visit {
     }
 
     /// Nothing of ours can be inside: the start is the runtime's, and the end is what it says.
-    pub(super) fn watch_from_outside(&mut self, runtime: &Runtime, laid: &Laid, mounts_ns: u64) -> Result<(), Failure> {
+    pub(super) fn watch_from_outside(
+        &mut self,
+        runtime: &Runtime,
+        laid: &Laid,
+        plan: &Plan,
+        mounts_ns: u64,
+    ) -> Result<(), Failure> {
         let started = FromCell::Starting { mounts_ns };
         wire::send(&self.supervisor, &started, &[laid.scratch.as_fd()]).step("tell the supervisor", "")?;
         let mut called = self.call(runtime, laid, None)?;
@@ -134,13 +141,23 @@ impl Visit {
             }
         };
         called.end();
-        if status.is_some() && !laid.state().join(PID_FILE).exists() {
+        let Some(status) = status else { return Ok(()) };
+        if !laid.state().join(PID_FILE).exists() {
             return Err(called.complaint(runtime));
         }
-        if let Some(status) = status {
-            let ended = FromCell::Ended { status, usage: Rusage::default() };
-            let _ = wire::send(&self.supervisor, &ended, &[]);
-        }
+        let error = log::last_error(&called.said().unwrap_or_default());
+        let ended = match error.as_deref().and_then(log::not_started) {
+            None => FromCell::Ended { status, usage: Rusage::default() },
+            Some(NotStarted::Refused { path, errno: libc::ENOENT })
+                if path.is_some_and(|path| laid.has(plan, path)) =>
+            {
+                // It is there: what its first line, or its header, asks for is not.
+                FromCell::NotExecuted { errno: libc::ELIBACC }
+            }
+            Some(NotStarted::Refused { errno, .. }) => FromCell::NotExecuted { errno },
+            Some(NotStarted::Failed) => return Err(called.complaint(runtime)),
+        };
+        let _ = wire::send(&self.supervisor, &ended, &[]);
         Ok(())
     }
 }
@@ -276,12 +293,23 @@ impl Called {
         process::end_children();
     }
 
+    /// The beginning of all that it said.
+    fn said(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.said.rewind()?;
+        self.said.by_ref().take(1 << 20).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
     /// Its last words.
     fn complaint(&mut self, runtime: &Runtime) -> Failure {
-        let mut text = String::new();
-        let read = self.said.rewind().and_then(|()| self.said.by_ref().take(64 * 1024).read_to_string(&mut text));
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-        let last = if read.is_ok() { message(last) } else { "what it says is not text".into() };
+        let last = match self.said() {
+            Ok(text) => {
+                let last = text.lines().rev().find(|line| !line.trim().is_empty());
+                last.map_or("it says nothing".into(), message)
+            }
+            Err(_) => "what it says is not text".into(),
+        };
         let what = format!("{}: {last}", runtime.path.display());
         Failure { step: RUNTIME.into(), what: what.chars().take(SAID).collect(), errno: libc::EIO }
     }
