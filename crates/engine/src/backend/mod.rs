@@ -10,6 +10,7 @@ use hotcell_sandbox::{Runtime, RuntimeKind};
 
 use crate::image::{self, Image, ImageError};
 use crate::policy::PolicyError;
+use crate::trigger::Trigger;
 pub use runtimes::{FoundRuntime, survey as survey_runtimes};
 use runtimes::{must_be_patched, name_of, named, usual};
 
@@ -109,15 +110,17 @@ pub(crate) fn choose(
     policy: Option<&Policy>,
     asked: &AskedBackend,
     require: &[String],
+    raised: Option<&Trigger>,
 ) -> Result<Option<Container>, PolicyError> {
     let level = policy.map_or(IsolationLevel::Process, |policy| policy.isolation_level);
     let refuse = |class, why: String| {
+        let why = raised.map_or(why.clone(), |trigger| format!("{why} (raised by {trigger})"));
         Err(PolicyError::Refused { policy: policy.map(|p| p.policy_id.clone()).unwrap_or_default(), class, why })
     };
     if level == IsolationLevel::None {
         return refuse(FailureClass::PolicyViolation, "isolation_level none is not enabled here".into());
     }
-    let strict = level == IsolationLevel::Vm;
+    let strict = level == IsolationLevel::Vm || raised.is_some();
     let needs_container = strict || level == IsolationLevel::Container;
     let of_policy = policy.and_then(|policy| Backend::of(policy.backend.as_deref()?));
     let by_default = if needs_container || asked.runtime.is_some() || asked.image.is_some() {

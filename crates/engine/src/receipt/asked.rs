@@ -47,6 +47,9 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json
             "l2": asked.l2,
         })),
     });
+    if !request.metadata.is_empty() {
+        description["metadata"] = json!(request.metadata);
+    }
     if let Some(container) = &request.container {
         let image = container.image.as_ref().map(|image| match image.digest.is_empty() {
             true => json!({ "path": word(&image.root) }),
