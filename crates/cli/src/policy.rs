@@ -112,6 +112,7 @@ fn more(policy: &Policy) -> String {
     say(!policy.allow_file_write, "no writing");
     say(policy.require_approval, "approval");
     say(policy.python == hotcell_contract::PythonLayer::Capsule, "capsule");
+    say(!policy.strict_when.is_empty(), "strict for some");
     say(policy.on_violation == hotcell_contract::OnViolation::Kill, "kill");
     let refused = refused_here(policy).map(|why| format!("; refused here: {}", harmless(&why))).unwrap_or_default();
     words.join(", ") + &refused

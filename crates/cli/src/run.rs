@@ -1,5 +1,6 @@
 //! `hotcell run` and `hotcell exec`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IsTerminal, Read, Write};
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use hotcell_contract::{NetworkPolicy, OnViolation, Outcome};
+use hotcell_contract::{NetworkPolicy, OnViolation, Outcome, parse_metadata};
 use hotcell_engine::{
     AskedLimits, Call, Capsule, Catalogue, Language, Launcher, Leased, PolicyError, Program, Progress, Request,
     Sentinel, Signals, Source, StateError, Verb, Watch, execute, new_id, settle,
@@ -62,6 +63,7 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
     }
     let hint = named.as_deref().or(args.entry.as_deref());
     let language = language(&catalogue, args.lang.as_deref(), hint, args.cell.input.as_deref())?;
+    let paths = named.iter().cloned().collect();
     let source = match (args.code, named, &args.cell.input) {
         (Some(code), ..) => given(language, None, code.into_bytes())?,
         (None, Some(file), _) => given(language, Some(&file), read_source(&file)?)?,
@@ -80,14 +82,16 @@ pub(crate) fn run(mut args: RunArgs, launcher: &Launcher) -> anyhow::Result<Exit
     let state = args.state.as_deref().map(read_source).transpose()?;
     let capsule = (args.capsule || state.is_some()).then_some(Capsule { state });
     let program = Program::Source { language: Box::new(language.clone()), source, args: args.args };
-    cell(launcher, args.cell, args.watch, program, Kind { compile, capsule }, from_stdin)
+    cell(launcher, args.cell, args.watch, program, Kind { compile, capsule, paths }, from_stdin)
 }
 
 /// How a source is run, beyond what every cell is told.
 #[derive(Default)]
-struct Kind {
-    compile: Compile,
-    capsule: Option<Capsule>,
+pub(crate) struct Kind {
+    pub(crate) compile: Compile,
+    pub(crate) capsule: Option<Capsule>,
+    /// The files that were named.
+    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// Where what was compiled is kept, if anywhere.
@@ -198,7 +202,7 @@ fn cell(
     let sentinel = Sentinel::new(args.request_id.get_or_insert_with(new_id), how, &tell);
     // Everything that can be wrong with the flags is, before anything is made.
     let verb = if matches!(program, Program::Command(_)) { Verb::Exec } else { Verb::Run };
-    let asked = request(&args, verb, program, kind.compile, kind.capsule);
+    let asked = request(&args, verb, program, kind);
     let (request, leased) = asked.inspect_err(|e| tell_refusal(&sentinel, e))?;
     let asks = policy::named(&args)?.is_some_and(|policy| policy.require_approval);
     if asks && args.stdin.is_some() {
@@ -381,8 +385,7 @@ pub(crate) fn request(
     args: &CellArgs,
     verb: Verb,
     program: Program,
-    compile: Compile,
-    capsule: Option<Capsule>,
+    Kind { compile, capsule, paths }: Kind,
 ) -> anyhow::Result<(Request, Option<Leased>)> {
     let millis = |time: Option<Duration>| time.map(|time| time.as_millis() as u64);
     let mut request = Request {
@@ -393,6 +396,8 @@ pub(crate) fn request(
         collect: args.collect.clone(),
         capsule,
         require: args.require.clone(),
+        metadata: metadata(&args.meta)?,
+        paths,
         ..Request::of(program)
     };
     let asked = AskedLimits {
@@ -438,6 +443,24 @@ pub(crate) fn request(
     }
     let leased = grants::permit_run(args, verb, policy.as_ref(), &asked, &mut request)?;
     Ok((request, leased))
+}
+
+/// So many pairs are enough to say what it is.
+const MAX_METADATA: usize = 64;
+
+fn metadata(given: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    if given.len() > MAX_METADATA {
+        bail!("--meta was given {} times: give it at most {MAX_METADATA} times", given.len());
+    }
+    let mut all = BTreeMap::new();
+    for text in given {
+        let (key, value) = parse_metadata(text)?;
+        if all.contains_key(&key) {
+            bail!("--meta has `{key}` twice: give it once");
+        }
+        all.insert(key, value);
+    }
+    Ok(all)
 }
 
 fn variable(text: &OsString) -> anyhow::Result<(OsString, OsString)> {

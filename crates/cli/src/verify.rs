@@ -13,7 +13,7 @@ use hotcell_engine::{
 
 use crate::args::Output;
 use crate::args::runs::VerifyArgs;
-use crate::run::{self, Compile, can_write, read_source, write_down, write_json};
+use crate::run::{self, Compile, Kind, can_write, read_source, write_down, write_json};
 use crate::show::{self, harmless, painted};
 use crate::{exit, languages, policy, receipt, state};
 
@@ -118,7 +118,9 @@ fn request(args: &VerifyArgs, language: &Language, is_dir: bool) -> anyhow::Resu
     };
     let program = Program::Source { language: Box::new(language.clone()), source, args: vec![] };
     let compile = Compile { cache: run::cache_dir(), ..Compile::default() };
-    let mut request = run::request(&args.cell, Verb::Verify, program, compile, None)?.0;
+    let files = std::iter::once(&args.path).chain(&args.tests).filter(|_| !is_dir);
+    let kind = Kind { compile, capsule: None, paths: files.cloned().collect() };
+    let mut request = run::request(&args.cell, Verb::Verify, program, kind)?.0;
     // Checks compile: without a policy they have a compiler's room, but for what the caller says.
     if args.cell.policy.is_none() {
         let asked = request.limits.clone();

@@ -167,6 +167,10 @@ pub struct RuntimeConfig {
     pub allowed_hosts: Vec<String>,
     pub on_violation: OnViolation,
     pub limits: Limits,
+    /// What the caller said of the request.
+    pub metadata: std::collections::BTreeMap<String, String>,
+    /// What of the policy's `strict_when` raised the run to a kernel of its own.
+    pub raised_by: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

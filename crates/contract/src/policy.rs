@@ -60,13 +60,16 @@ pub struct Policy {
     pub two_key_lease: bool,
     #[serde(default = "fail")]
     pub on_violation: OnViolation,
-    /// Layers without which to refuse: `cgroup`, `landlock`.
+    /// Layers without which to refuse: `cgroup`, `landlock`, `patched-runtime`.
     #[serde(default)]
     pub require: Vec<String>,
     #[serde(default)]
     pub compile: CompileLimits,
     #[serde(default)]
     pub python: PythonLayer,
+    /// What raises a run to a kernel of its own, where `isolation_level` asks for less; nothing lowers it.
+    #[serde(default)]
+    pub strict_when: StrictWhen,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -103,6 +106,28 @@ impl Default for CompileLimits {
     fn default() -> Self {
         CompileLimits { max_wall_time_seconds: 120.0, max_memory_mb: 2048 }
     }
+}
+
+/// By names alone: of what is run, and in what is said of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct StrictWhen {
+    /// Globs: `*` and `?` stay inside one name, `**` goes through any number of directories.
+    pub paths: Vec<String>,
+    /// Whole words of the request's metadata, keys or values, in capitals or not.
+    pub words: Vec<String>,
+}
+
+impl StrictWhen {
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty() && self.words.is_empty()
+    }
+}
+
+/// Whether one of the words of a text is this one. What is neither letter nor digit is between words.
+pub fn has_word(text: &str, word: &str) -> bool {
+    let word = word.to_lowercase();
+    text.split(|c: char| !c.is_alphanumeric()).any(|one| one.to_lowercase() == word)
 }
 
 fn balanced() -> Mode {
@@ -214,8 +239,24 @@ impl Policy {
                 bad("allowed_hosts", quoted(host), why);
             }
         }
-        if let Some(wrong) = self.require.iter().find(|layer| !matches!(layer.as_str(), "cgroup" | "landlock")) {
-            bad("require", quoted(wrong), "give cgroup or landlock");
+        let is_layer = |layer: &str| matches!(layer, "cgroup" | "landlock" | "patched-runtime");
+        if let Some(wrong) = self.require.iter().find(|layer| !is_layer(layer)) {
+            bad("require", quoted(wrong), "give cgroup, landlock or patched-runtime");
+        }
+        let when = &self.strict_when;
+        let is_glob = |glob: &str| (1..=1024).contains(&glob.len()) && !glob.chars().any(char::is_control);
+        if let Some(wrong) = when.paths.iter().find(|glob| !is_glob(glob)) {
+            bad("strict_when.paths", quoted(wrong), "give globs of 1 to 1024 printable characters");
+        }
+        let is_word = |word: &str| (1..=64).contains(&word.len()) && word.chars().all(char::is_alphanumeric);
+        if let Some(wrong) = when.words.iter().find(|word| !is_word(word)) {
+            bad("strict_when.words", quoted(wrong), "give single words of 1 to 64 letters and digits");
+        }
+        if when.paths.len() + when.words.len() > 1000 {
+            bad("strict_when", "a list of more than 1000".into(), "give fewer");
+        }
+        if !when.is_empty() && self.backend.as_deref() == Some("native") {
+            bad("strict_when", "given".into(), "backend native has no kernel of its own: leave one of them out");
         }
         if self.python == PythonLayer::Capsule && self.allowed_languages != ["python"] {
             bad("python", "capsule".into(), "allowed_languages must be [\"python\"]");

@@ -76,6 +76,8 @@ pub struct ExecutionRecord {
     pub error_message: Option<String>,
     pub failure_class: Option<FailureClass>,
     pub lease_id: Option<String>,
+    /// What of the policy's `strict_when` raised the run to a kernel of its own.
+    pub raised_by: Option<String>,
 }
 
 /// Everything together.

@@ -11,6 +11,10 @@ pub enum ValueError {
     Size(String),
     #[error("`{0}` is too large")]
     TooLarge(String),
+    #[error(
+        "`{0}` is no metadata: write KEY=VALUE, the key with 1 to 64 letters, digits, `_`, `-` or `.`, the value with at most 1024 printable characters"
+    )]
+    Metadata(String),
 }
 
 fn split(text: &str) -> Option<(f64, &str)> {
@@ -52,6 +56,16 @@ pub fn parse_size(text: &str) -> Result<u64, ValueError> {
         return Err(ValueError::TooLarge(text.to_owned()));
     }
     Ok(bytes as u64)
+}
+
+/// `KEY=VALUE`: what a caller says of a request, for whoever looks at it later.
+pub fn parse_metadata(text: &str) -> Result<(String, String), ValueError> {
+    let is_key = |key: &str| crate::is_id(&key.replace('.', "_"));
+    let is_value = |value: &str| value.chars().count() <= 1024 && !value.chars().any(char::is_control);
+    match text.split_once('=') {
+        Some((key, value)) if is_key(key) && is_value(value) => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(ValueError::Metadata(text.chars().take(80).flat_map(char::escape_debug).collect())),
+    }
 }
 
 /// `1.5 GiB`, for people.

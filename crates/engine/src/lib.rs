@@ -25,6 +25,7 @@ mod request;
 mod sentinel;
 mod state;
 mod survey;
+mod trigger;
 mod verify;
 
 pub use backend::{AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, NamedImage, survey_runtimes};

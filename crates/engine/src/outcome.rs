@@ -116,6 +116,8 @@ pub(crate) fn outcome(
             allowed_hosts: request.allowed_hosts.iter().map(AllowedHost::to_string).collect(),
             on_violation: request.on_violation,
             limits: request.limits.clone(),
+            metadata: request.metadata.clone(),
+            raised_by: request.raised_by.clone(),
         },
         phases,
         timings: timings(report),

@@ -5,7 +5,7 @@ use std::path::Path;
 use hotcell_contract::{Capabilities, FailureClass, Lease, NetworkPolicy, Policy};
 
 use crate::lease::{LeaseRefusal, Leased};
-use crate::policy::AskedLimits;
+use crate::policy::{AskedLimits, isolate_again};
 use crate::request::Request;
 use crate::state::{State, StateError};
 
@@ -79,6 +79,12 @@ pub fn permit(
         Ok(leased)
     });
     let leased = leased.map_err(|e| failed(e.into()))?;
+    // Now it is known what of a repository it sees.
+    isolate_again(policy, asked, request).map_err(|e| {
+        let class = e.class();
+        let lease = Some(Box::new(leased.lease.clone()));
+        Denied { class, error: StateError::Refused { class, why: e.to_string() }, lease }
+    })?;
     match request.network > NetworkPolicy::Local && !capabilities.network {
         true => Err(denied(Some(&leased.lease))(StateError::NotEnabled("network"))),
         false => Ok(leased),

@@ -1,6 +1,6 @@
 //! From a request to a Spec: what the cell holds and what runs in it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub enum PlanError {
     SourceInImage,
     #[error("an argument has a NUL byte in it, which no program can receive")]
     NulByte,
+    #[error("the {what} `{given}` is not UTF-8, and runsc is told in nothing else what to run: write it in UTF-8")]
+    NotText { what: &'static str, given: String },
     #[error("the environment variable `{0}` has a name that is empty or has `=` or NUL in it")]
     BadEnvironment(String),
     #[error(transparent)]
@@ -291,12 +293,11 @@ fn program(
         let Some(mut spec) = spec else { return Ok(None) };
         spec.limits = limits(asked)?;
         spec.limits.wall = request.granted.at_most(spec.limits.wall);
+        checked(&spec)?;
         Ok(Some(spec))
     };
     let step = plan.run.clone();
-    if args.iter().any(|arg| arg.as_bytes().contains(&0)) {
-        return Err(PlanError::NulByte);
-    }
+    words(&run, args)?;
     let asked = run.env.clone();
     fill(&mut run, step, &plan.tools);
     // The caller's own word comes last.
@@ -358,7 +359,7 @@ fn fill(spec: &mut Spec, step: Ready, tools: &languages::Tools) {
     let mut path: Vec<OsString> = elsewhere.map(|dir| in_cell(dir).into_os_string()).collect();
     path.dedup();
     path.push(ENVIRONMENT[0].1.into());
-    set("PATH", path.join(std::ffi::OsStr::new(":")));
+    set("PATH", path.join(OsStr::new(":")));
     for (key, value) in step.env {
         set(&key, value.into());
     }
@@ -368,10 +369,27 @@ fn checked(spec: &Spec) -> Result<(), PlanError> {
     if spec.argv.first().is_none_or(|program| program.is_empty()) {
         return Err(PlanError::NoProgram);
     }
-    if spec.argv.iter().any(|arg| arg.as_bytes().contains(&0)) {
+    words(spec, &spec.argv)?;
+    let values = spec.env.iter().flat_map(|(key, value)| [key, value]);
+    text(spec, "variable", values.map(OsString::as_os_str))?;
+    text(spec, "working directory", [spec.cwd.as_os_str()])?;
+    text(spec, "writable directory", spec.writable.iter().map(|dir| dir.as_os_str()))
+}
+
+fn words(spec: &Spec, words: &[OsString]) -> Result<(), PlanError> {
+    if words.iter().any(|word| word.as_bytes().contains(&0)) {
         return Err(PlanError::NulByte);
     }
-    Ok(())
+    text(spec, "argument", words.iter().map(OsString::as_os_str))
+}
+
+/// A runtime that lets nothing of ours in reads all of it from a file of JSON.
+fn text<'a>(spec: &Spec, what: &'static str, all: impl IntoIterator<Item = &'a OsStr>) -> Result<(), PlanError> {
+    let by_runsc = spec.runtime.as_ref().is_some_and(|runtime| runtime.kind == sandbox::RuntimeKind::Runsc);
+    match all.into_iter().find(|given| by_runsc && given.to_str().is_none()) {
+        Some(given) => Err(PlanError::NotText { what, given: given.to_string_lossy().into_owned() }),
+        None => Ok(()),
+    }
 }
 
 fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, PlanError> {

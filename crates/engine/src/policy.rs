@@ -16,6 +16,7 @@ use hotcell_contract::{
 use crate::backend::{AskedBackend, BackendError, Container, choose};
 use crate::files::{open_regular, read_text};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
+use crate::trigger::{self, Trigger};
 
 const BUILT_IN: [&str; 8] = [
     include_str!("../policies/balanced.toml"),
@@ -51,6 +52,16 @@ pub enum PolicyError {
     Backend(#[from] BackendError),
     #[error("the policy {policy} refuses this: {why}")]
     Refused { policy: String, class: FailureClass, why: String },
+}
+
+impl PolicyError {
+    /// As what a refusal for this reason is written down.
+    pub(crate) fn class(&self) -> FailureClass {
+        match self {
+            PolicyError::Refused { class, .. } => *class,
+            _ => FailureClass::PolicyViolation,
+        }
+    }
 }
 
 /// Where policies are found: built in, and as files of the operator's.
@@ -218,7 +229,7 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
         let why = "an approval is for code that was seen whole: leave --image and --runtime PATH out".into();
         return Err(PolicyError::Refused { policy, class, why });
     }
-    request.container = choose(policy, &asked.backend, &request.require)?;
+    isolate(policy, asked, request)?;
     let refuse = |what: &str, given: String, most: String| match policy {
         Some(policy) => Err(PolicyError::Refused {
             policy: policy.policy_id.clone(),
@@ -271,15 +282,48 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
     if on_violation > least {
         refuse("--on-violation", format!("{on_violation:?}").to_lowercase(), format!("{least:?}").to_lowercase())?;
     }
-    let own_kernel = request.container.as_ref().is_some_and(Container::has_own_kernel);
-    if own_kernel && network != NetworkPolicy::None {
-        return Err(BackendError::Network { network: format!("{network:?}").to_lowercase() }.into());
-    }
     request.allowed_hosts = hosts(policy, network, asked)?;
     (request.limits, request.compile) = (limits, compile);
     (request.network, request.on_violation) = (network, on_violation);
     request.policy = policy.cloned();
+    can_connect(policy, request)
+}
+
+/// Who makes the cell, by the policy, by what the caller asks for and by what is run.
+fn isolate(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Request) -> Result<(), PolicyError> {
+    let trigger = policy.and_then(|policy| trigger::of(policy, request));
+    request.raised_by = trigger.as_ref().map(Trigger::to_string);
+    request.container = choose(policy, &asked.backend, &request.require, trigger.as_ref())?;
     Ok(())
+}
+
+/// The same again for a settled request that has been given more to see, or another network.
+pub(crate) fn isolate_again(
+    policy: Option<&Policy>,
+    asked: &AskedLimits,
+    request: &mut Request,
+) -> Result<(), PolicyError> {
+    if policy.is_some_and(|policy| !policy.strict_when.is_empty()) && request.raised_by.is_none() {
+        isolate(policy, asked, request)?;
+    }
+    can_connect(policy, request)
+}
+
+/// A kernel of its own reaches nobody.
+fn can_connect(policy: Option<&Policy>, request: &Request) -> Result<(), PolicyError> {
+    let own_kernel = request.container.as_ref().is_some_and(Container::has_own_kernel);
+    if !own_kernel || request.network == NetworkPolicy::None {
+        return Ok(());
+    }
+    let error = BackendError::Network { network: format!("{:?}", request.network).to_lowercase() };
+    match (policy, &request.raised_by) {
+        (Some(policy), Some(trigger)) => Err(PolicyError::Refused {
+            policy: policy.policy_id.clone(),
+            class: FailureClass::PolicyViolation,
+            why: format!("{error} (raised by {trigger})"),
+        }),
+        _ => Err(error.into()),
+    }
 }
 
 /// Who may be reached: under a policy that names hosts, those of them that are asked for, or all.
@@ -314,7 +358,7 @@ pub fn refused_here(policy: &Policy) -> Option<String> {
             policy.require.iter().find(|name| layers.iter().any(|layer| layer.name == **name && !layer.present));
         lacking.map(|name| format!("{name} is required, and this host has none"))
     };
-    let refused = match choose(Some(policy), &AskedBackend::default(), &policy.require) {
+    let refused = match choose(Some(policy), &AskedBackend::default(), &policy.require, None) {
         Ok(_) => None,
         Err(PolicyError::Refused { why, .. }) => Some(why),
         Err(e) => Some(e.to_string()),

@@ -1,5 +1,6 @@
 //! What is asked of the engine, already understood: no text of a user's is parsed here.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -39,6 +40,12 @@ pub struct Request {
     pub granted: Granted,
     /// Who makes the cell, when it is not this program.
     pub container: Option<Container>,
+    /// What the caller says of it.
+    pub metadata: BTreeMap<String, String>,
+    /// How the caller calls the files of the program, where they are files; for triggers alone.
+    pub paths: Vec<PathBuf>,
+    /// What of the policy has raised it to a kernel of its own.
+    pub raised_by: Option<String>,
 }
 
 impl Request {
@@ -62,6 +69,9 @@ impl Request {
             policy: None,
             granted: Granted::default(),
             container: None,
+            metadata: BTreeMap::new(),
+            paths: vec![],
+            raised_by: None,
         }
     }
 }

@@ -33,6 +33,7 @@ fn spec() -> Spec {
         require: vec![],
         runtime: None,
         root: None,
+        engine: None,
     }
 }
 

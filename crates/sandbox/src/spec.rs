@@ -52,6 +52,9 @@ pub trait Engine: Debug + Send + Sync {
     fn start(&self, limits: &Limits, network: Network) -> Result<Started, String>;
 }
 
+/// How the init of a runtime's container is called: its own place in the container, and a word. It has a socket as fd 3.
+pub(crate) const CALLED_BY_RUNTIME: [&str; 2] = ["/.hotcell-init", "runtime"];
+
 /// How the init of an engine's container is called: its own place in the container, and a word. It calls back at
 /// [`CALL_AT`], a socket that keeps message boundaries.
 pub const CALLED_BY_ENGINE: [&str; 2] = ["/.hotcell-init", "engine"];

@@ -4,7 +4,7 @@
 //! launcher  -> supervisor  [`FromLauncher`], on a socket of the run's own
 //! supervisor -> launcher   on that socket: any byte is "kill"; its end is "kill" too
 //! launcher  -> cell        [`Order`], with the run's fds, to a cell that is built and waits, or to a porter
-//! porter    -> init        [`Entry`], with them, where a runtime has started it; where an engine has, [`Shell`] first
+//! porter    -> init        [`Shell`], then [`Entry`], with them, in a container
 //! cell      -> supervisor  [`FromCell`]: fds of the cell, the start, the end
 //! supervisor -> cell       any byte is "SIGTERM to everyone"
 
@@ -144,8 +144,8 @@ pub(crate) struct Order {
     pub(crate) count_clones: bool,
 }
 
-/// From the porter to the init that a runtime started: the fds are cell socket, plan, stdin, stdout, stderr, scratch, then
-/// the groups to join.
+/// From the porter to the init of a container that has built its cell: the fds are cell socket, plan, stdin, stdout, stderr,
+/// scratch.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) landlock: bool,
@@ -154,11 +154,12 @@ pub(crate) struct Entry {
     pub(crate) mounts_ns: u64,
 }
 
-/// From the porter to the init of an engine's container, before that: what the cell is built from. The fds are the plan,
-/// the groups to join, a tree each.
+/// From the porter to the init of a container, before that: what the cell is built from. The fds are the plan, the groups
+/// to join, the image, a tree each.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Shell {
     pub(crate) joins: usize,
+    pub(crate) has_image: bool,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -72,6 +72,7 @@ fn spec(command: &str) -> Spec {
         require: vec![],
         runtime: None,
         root: None,
+        engine: None,
     };
     for path in ["/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache"] {
         match std::fs::read_link(path) {

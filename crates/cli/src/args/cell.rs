@@ -95,6 +95,9 @@ pub(crate) struct CellArgs {
     /// Which run of the caller's it belongs to
     #[arg(long, value_name = "ID", help_heading = "Record")]
     pub(crate) run_id: Option<String>,
+    /// What is to be kept with it, and what a policy may look at; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", hide_short_help = true, help_heading = "Record")]
+    pub(crate) meta: Vec<String>,
     /// A variable for the program; K alone passes the caller's on
     #[arg(long, value_name = "K=V", help_heading = "Cell")]
     pub(crate) env: Vec<OsString>,

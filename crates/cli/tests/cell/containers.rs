@@ -1,6 +1,8 @@
 //! Cells that a runtime makes. The whole of these tests runs with runc and crun, too (`make test-backends`): here is what
 //! is only true of containers.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -115,6 +117,80 @@ fn memory_of_another_kernel_is_the_programs() {
     });
 }
 
+/// Into the cell at /src, beside the test's other files.
+fn put(cell: &Cell, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
+    let dir = own(cell);
+    std::fs::write(dir.join(name), bytes).expect("the test's own directory");
+    std::fs::set_permissions(dir.join(name), PermissionsExt::from_mode(mode)).expect("the test's own file");
+    dir
+}
+
+#[test]
+fn programs_that_another_kernel_cannot_execute() {
+    own_kernel(|| {
+        for (program, bytes, mode, code, part) in [
+            ("no-such-program", &b""[..], 0o644, 127, "not found"),
+            ("/no/such/program", b"", 0o644, 127, "not found"),
+            ("/src/file/below", b"", 0o644, 127, "not found"),
+            ("/src/file", b"echo hello\n", 0o644, 126, "executable"),
+            ("/src", b"", 0o644, 126, "not a program"),
+            ("/src/file", b"echo hello\n", 0o755, 126, "#!"),
+            ("/src/file", b"\x7fELF\x02\x01\x01 and no more", 0o755, 126, "format"),
+            ("/src/file", b"#!/nonexistent/sh\n", 0o755, 127, "interpreter"),
+            ("../src/file", b"#!/nonexistent/sh\n", 0o755, 127, "interpreter"),
+        ] {
+            let cell = gvisor(&[program]);
+            let input = put(&cell, "file", bytes, mode);
+            let ran = cell.flag("--input", input).run();
+            assert_eq!((ran.code, ran.class()), (code, "SetupFailure"), "{program}: {}", ran.outcome);
+            assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
+            let message = ran.outcome["message"].as_str().expect("a sentence");
+            assert!(message.contains(program) && message.contains(part), "{message}");
+        }
+        let long = "x".repeat(100_000);
+        let ran = gvisor(&[&format!("/{long}")]).run();
+        assert_eq!((ran.code, ran.class()), (126, "SetupFailure"), "{}", ran.stderr);
+    });
+}
+
+/// What is no text reaches the program as it is, or nothing runs.
+#[test]
+fn words_that_are_no_text() {
+    const WORD: &[u8] = b"\xff\xfe";
+    let variable = || OsString::from_vec([b"VALUE=", WORD].concat());
+    each(|name| {
+        let show = "printf '%s%s' \"$1\" \"$VALUE\" | od -An -tx1";
+        let word = exec(&["/bin/sh", "-c", show, "sh"]).argument(WORD).flag("--runtime", name).run();
+        let value = exec(&["/bin/sh", "-c", show, "sh"]).flag("--env", variable()).flag("--runtime", name).run();
+        if name == "runsc" {
+            word.refused("not UTF-8");
+            value.refused("not UTF-8");
+            let refused = python("open('/work/ran', 'w')").argument(WORD).flag("--runtime", name).run();
+            refused.refused("not UTF-8");
+        } else {
+            word.passes();
+            value.passes();
+            assert_eq!((word.out(), value.out()), (" ff fe\n", " ff fe\n"), "{name}");
+        }
+        // And what is text, though not ASCII, everywhere.
+        let ran = exec(&["/bin/echo", "\u{e9}\u{1f980}"]).flag("--runtime", name).run();
+        ran.passes();
+        assert_eq!(ran.out(), "\u{e9}\u{1f980}\n");
+    });
+}
+
+#[test]
+fn a_program_that_says_what_a_runtime_would_is_not_believed() {
+    own_kernel(|| {
+        let said = "running container: starting container: starting root container: starting sandbox: \
+             creating process: failed to load /bin/sh: no such file or directory";
+        let source = "echo \"$0\" >&2; echo \"{\\\"msg\\\":\\\"$0\\\",\\\"level\\\":\\\"error\\\"}\" >&2; exit 128";
+        let ran = gvisor(&["/bin/sh", "-c", source, said]).run();
+        ran.exits(128);
+        assert!(ran.outcome["stderr"].as_str().is_some_and(|text| text.contains(said)), "{}", ran.outcome);
+    });
+}
+
 #[test]
 fn what_another_kernel_refuses_is_contained() {
     own_kernel(|| {
@@ -143,7 +219,6 @@ fn runtimes_that_are_none() {
         (&["--runtime", "/etc"], "/etc"),
         (&["--backend", "native", "--runtime", "runc"], "--backend oci"),
         (&["--backend", "native", "--image", "/"], "--backend oci"),
-        (&["--backend", "docker"], "docker"),
         (&["--backend", "chroot"], "chroot"),
     ] {
         let mut cell = exec(&["true"]);
@@ -253,6 +328,40 @@ fn an_image_is_the_root() {
     });
 }
 
+/// What a runtime resolves from the host's root, from the container's, and from its own working directory, must not
+/// differ: links that lead to each of them, by ways that only one of them has.
+#[test]
+fn an_image_whose_devices_lead_elsewhere_shows_nothing_of_the_host() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    let secret = std::env::temp_dir().join(format!("hotcell-secret-{}", std::process::id()));
+    std::fs::write(&secret, "of the host").expect("a file can be made");
+    let looks = "/bin/busybox find / -xdev -name 'hotcell-secret-*' 2>/dev/null; \
+                 for dir in /dev /mnt /q /mnt/root/q /root/q /run; do /bin/busybox ls $dir 2>/dev/null; done; \
+                 /bin/busybox cat /mnt/root/q/etc/passwd /mnt/etc/passwd /dev/passwd /q/etc/passwd 2>/dev/null";
+    let ways: [(&[&str], &str, &[(&str, &str)]); 3] = [
+        (&["e/f", "e/dev"], "/run/../dev", &[("run", "e/f")]),
+        (&["proc/self", "mnt/root/q", "root/q"], "/proc/self/cwd/../root/q", &[("proc/self/cwd", "/"), ("q", "/")]),
+        (&["proc/self", "mnt/etc", "etc"], "/proc/self/cwd/../etc", &[("proc/self/cwd", "/")]),
+    ];
+    each(|name| {
+        for (dirs, dev, links) in ways {
+            let cell = exec(&["/bin/busybox", "sh", "-c", looks]);
+            let root = image(&cell);
+            dirs.iter().for_each(|dir| std::fs::create_dir_all(root.join(dir)).expect("the test's own directory"));
+            symlink(dev, root.join("dev")).expect("the test's own directory");
+            links.iter().for_each(|(at, to)| symlink(to, root.join(at)).expect("the test's own directory"));
+            let ran = cell.flag("--runtime", name).flag("--image", &root).run();
+            let said = ran.outcome["stdout"].as_str().unwrap_or_default();
+            let of_host =
+                ["hotcell-secret", "root:x:0", "vda", "kmsg", "mem\n"].into_iter().find(|word| said.contains(word));
+            assert_eq!(of_host, None, "{name} {dev}: {said}{}", ran.stderr);
+        }
+    });
+    std::fs::remove_file(secret).expect("it is still there");
+}
+
 #[test]
 fn an_image_that_points_at_the_host_reaches_nothing_of_it() {
     if !Path::new("/bin/busybox").exists() {
@@ -288,6 +397,6 @@ fn images_that_are_none() {
             assert!(ran.stderr.contains(part), "{path}: {}", ran.stderr);
         }
         let ran = python("print(1)").flag("--runtime", name).flag("--image", "/usr").run();
-        assert!(ran.code == 125, "{}", ran.stderr);
+        ran.refused("an image has its own: use `exec --image");
     });
 }

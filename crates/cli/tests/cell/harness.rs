@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -48,11 +49,6 @@ pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
 /// Who makes the cells in this run of the tests, where it is not hotcell itself: an OCI runtime, or `docker`.
 pub fn backend() -> Option<String> {
     std::env::var("HOTCELL_TEST_RUNTIME").ok().filter(|name| !name.is_empty())
-}
-
-/// The OCI runtime, where it is one.
-pub fn runtime() -> Option<String> {
-    backend().filter(|name| name != "docker")
 }
 
 /// Cells run as an ordinary user in this run of the tests.
@@ -142,6 +138,12 @@ impl Cell {
 
     pub fn program(mut self, words: &[&str]) -> Cell {
         self.program.extend(words.iter().map(OsString::from));
+        self
+    }
+
+    /// A word of the program's that need not be text.
+    pub fn argument(mut self, bytes: &[u8]) -> Cell {
+        self.program.push(OsString::from_vec(bytes.to_vec()));
         self
     }
 

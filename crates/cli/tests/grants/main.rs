@@ -17,6 +17,7 @@ mod rollback;
 mod runs;
 mod tampering;
 mod toolchains;
+mod triggers;
 mod unfinished;
 mod words;
 mod writes;

@@ -118,6 +118,12 @@ fn what_contradicts_itself() {
             "max_executions_per_hour",
         ),
         ("unknown backend", with("backend = \"chroot\""), "backend"),
+        ("unknown trigger", with("strict_when = { days = [\"friday\"] }"), "days"),
+        ("triggers of nothing", with("strict_when = { paths = [\"\"] }"), "strict_when.paths"),
+        ("a trigger of two words", with("strict_when = { words = [\"two words\"] }"), "strict_when.words"),
+        ("an empty word", with("strict_when = { words = [\"\"] }"), "strict_when.words"),
+        ("a trigger that is no text", with("strict_when = { words = [1] }"), "strict_when"),
+        ("triggers without a kernel", with("backend = \"native\"\nstrict_when = { words = [\"x\"] }"), "strict_when"),
         ("unknown layer", with("require = [\"cgroup\", \"luck\"]"), "require"),
     ]);
 }

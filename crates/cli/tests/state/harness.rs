@@ -206,6 +206,19 @@ impl Going {
     }
 }
 
+/// Where this host has a runtime of that name, among the places where runtimes are looked for.
+pub fn places_of(runtime: &str) -> Vec<PathBuf> {
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+        .iter()
+        .map(|dir| PathBuf::from(dir).join(runtime))
+        .filter(|path| path.is_file())
+        .collect()
+}
+
+pub fn has(runtime: &str) -> bool {
+    !places_of(runtime).is_empty()
+}
+
 /// Says why a test, or a part of one, was not run.
 pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");

@@ -15,5 +15,6 @@ mod policies;
 mod quotas;
 mod records;
 mod tables;
+mod triggers;
 mod usage;
 mod words;

@@ -33,13 +33,6 @@ fn every_built_in_one_is_listed_shown_and_checked() {
     assert!(!place.state().exists());
 }
 
-/// Whether this host has a runtime of that name, where runtimes are looked for.
-fn has(runtime: &str) -> bool {
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-        .iter()
-        .any(|dir| std::path::Path::new(dir).join(runtime).is_file())
-}
-
 #[test]
 fn every_built_in_one_runs_or_says_why_not() {
     let place = Place::new();

@@ -13,6 +13,7 @@ use hotcell_sandbox::{Engine, Runtime, RuntimeKind};
 
 use crate::image::{self, Image, ImageError};
 use crate::policy::PolicyError;
+use crate::trigger::Trigger;
 pub use docker::{Docker, NamedImage};
 pub use runtimes::{FoundRuntime, survey as survey_runtimes};
 use runtimes::{must_be_patched, name_of, named, usual, version_must_be_patched};
@@ -79,6 +80,14 @@ impl Backend {
             _ => None,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Backend::Native => "native",
+            Backend::Oci => "oci",
+            Backend::Docker => "docker",
+        }
+    }
 }
 
 /// What the caller says about it.
@@ -125,15 +134,17 @@ pub(crate) fn choose(
     policy: Option<&Policy>,
     asked: &AskedBackend,
     require: &[String],
+    raised: Option<&Trigger>,
 ) -> Result<Option<Container>, PolicyError> {
     let level = policy.map_or(IsolationLevel::Process, |policy| policy.isolation_level);
     let refuse = |class, why: String| {
+        let why = raised.map_or(why.clone(), |trigger| format!("{why} (raised by {trigger})"));
         Err(PolicyError::Refused { policy: policy.map(|p| p.policy_id.clone()).unwrap_or_default(), class, why })
     };
     if level == IsolationLevel::None {
         return refuse(FailureClass::PolicyViolation, "isolation_level none is not enabled here".into());
     }
-    let strict = level == IsolationLevel::Vm;
+    let strict = level == IsolationLevel::Vm || raised.is_some();
     let needs_container = strict || level == IsolationLevel::Container;
     let of_policy = policy.and_then(|policy| Backend::of(policy.backend.as_deref()?));
     let by_default = if needs_container || asked.runtime.is_some() || asked.image.is_some() {
@@ -143,10 +154,8 @@ pub(crate) fn choose(
     };
     let backend = match (of_policy, asked.backend) {
         (Some(set), Some(other)) if set != other => {
-            return refuse(
-                FailureClass::PolicyViolation,
-                format!("its backend is {set:?}: leave --backend out").to_lowercase(),
-            );
+            let why = format!("its backend is {}: leave --backend out", set.name());
+            return refuse(FailureClass::PolicyViolation, why);
         }
         (set, asked) => set.or(asked).unwrap_or(by_default),
     };

@@ -48,6 +48,9 @@ pub fn request_hash(request: &Request, verify: Option<&Asked<'_>>) -> serde_json
             "l2": asked.l2,
         })),
     });
+    if !request.metadata.is_empty() {
+        description["metadata"] = json!(request.metadata);
+    }
     if let Some(container) = &request.container {
         description["container"] = self::container(container);
     }

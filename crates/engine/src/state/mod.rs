@@ -386,6 +386,7 @@ fn record(request: &Request, who: &Who, policy: Option<&Policy>, lease: Option<&
         error_message: None,
         failure_class: None,
         lease_id: lease.map(|lease| lease.lease_id.clone()),
+        raised_by: request.raised_by.clone(),
     }
 }
 

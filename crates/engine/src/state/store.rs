@@ -39,7 +39,7 @@ pub(super) struct Store {
 }
 
 /// From one version to the next, in order: each is carried out once, and none is ever changed.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     "CREATE TABLE records (
   record_id TEXT PRIMARY KEY, sandbox_id TEXT NOT NULL, tenant_id TEXT, user_id TEXT, run_id TEXT, language TEXT,
   code_hash TEXT NOT NULL, policy_id TEXT NOT NULL, status TEXT NOT NULL, exit_code BIGINT,
@@ -55,11 +55,12 @@ ALTER TABLE records ADD COLUMN cpu_cores_peak DOUBLE PRECISION;
 ALTER TABLE records ADD COLUMN processes_average DOUBLE PRECISION;
 ALTER TABLE records ADD COLUMN processes_peak BIGINT;",
     super::grants::SCHEMA,
+    "ALTER TABLE records ADD COLUMN raised_by TEXT;",
 ];
 
 const COLUMNS: &str = "record_id, sandbox_id, tenant_id, user_id, run_id, language, code_hash, policy_id, status, exit_code, \
      wall_time_seconds, cpu_seconds, memory_peak_mb, created_at, completed_at, error_message, failure_class, lease_id, \
-     memory_average_mb, cpu_cores_average, cpu_cores_peak, processes_average, processes_peak";
+     memory_average_mb, cpu_cores_average, cpu_cores_peak, processes_average, processes_peak, raised_by";
 
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Store, StoreError> {
@@ -221,7 +222,7 @@ pub(super) fn insert(
 ) -> Result<(), StoreError> {
     let sql = format!(
         "INSERT INTO records ({COLUMNS}, created_ms, owner_pid, owner_start) VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)"
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)"
     );
     db.prepare(&sql)?.execute(params![
         record.record_id,
@@ -247,6 +248,7 @@ pub(super) fn insert(
         record.cpu_cores_peak,
         record.processes_average,
         record.processes_peak,
+        record.raised_by,
         now_ms,
         owner.map(|owner| owner.pid),
         owner.map(|owner| owner.start),
@@ -285,6 +287,7 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<ExecutionRecord> {
         cpu_cores_peak: row.get(20)?,
         processes_average: row.get(21)?,
         processes_peak: row.get(22)?,
+        raised_by: row.get(23)?,
     })
 }
 

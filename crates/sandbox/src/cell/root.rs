@@ -116,9 +116,19 @@ pub(super) fn build() -> Result<Host, Failure> {
     Ok(host)
 }
 
-/// The same in a container, over its image where the program is to see that. /proc is the container's, with all that its
-/// maker has masked: the kernel gives no new one to who sees only a part.
-pub(crate) fn build_within(has_image: bool) -> Result<Host, Failure> {
+/// What a root is laid over.
+#[derive(Clone, Copy)]
+pub(crate) enum Below<'a> {
+    Nothing,
+    /// The root of the container that this process is in.
+    Container,
+    /// A detached one.
+    Tree(BorrowedFd<'a>),
+}
+
+/// The same in a container, over an image where there is one. /proc is the container's, with all that its maker has masked:
+/// the kernel gives no new one to who sees only a part.
+pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     mount::make_private().step("make mounts private", "/")?;
     let host = Host::here()?;
     let proc = mount::clone_tree(host.dir().step("bind", "/proc")?, c"proc", true).step("bind", "/proc")?;
@@ -126,9 +136,17 @@ pub(crate) fn build_within(has_image: bool) -> Result<Host, Failure> {
         .step("make read-only", "/proc")?;
     mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
     rustix::process::chdir("/proc").step("enter the root", "")?;
-    if has_image {
+    let options = match below {
+        Below::Nothing => None,
+        Below::Container => Some(c"lowerdir=/,upperdir=upper,workdir=work"),
+        Below::Tree(tree) => {
+            dir("lower")?;
+            mount::attach(tree, CWD, c"lower").step("attach the image", "")?;
+            Some(c"lowerdir=lower,upperdir=upper,workdir=work")
+        }
+    };
+    if let Some(options) = options {
         ["root", "upper", "work"].into_iter().try_for_each(dir)?;
-        let options = c"lowerdir=/,upperdir=upper,workdir=work";
         mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
         rustix::process::chdir("root").step("enter the root", "")?;
     }
@@ -136,7 +154,7 @@ pub(crate) fn build_within(has_image: bool) -> Result<Host, Failure> {
     let at = at.step("enter the root", "")?;
     // What an image has in it may be links to anywhere: anywhere is inside.
     rustix::process::chroot(".").step("enter the root", "")?;
-    if has_image {
+    if options.is_some() {
         dir("dev")?;
         mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
     }

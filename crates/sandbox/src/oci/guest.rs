@@ -5,11 +5,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::inside::{BUILT, HERE};
-use super::visit::Visit;
+use super::visit::{Heard, Visit};
 use crate::cell::Step;
 use crate::sys::{process, socket};
-use crate::wire::{self, Failure, Order, Shell};
+use crate::wire::{Failure, Order};
 
 /// The process on the other side.
 fn find(init: &OwnedFd) -> io::Result<OwnedFd> {
@@ -33,7 +32,7 @@ impl Visit {
         start: u64,
     ) -> Result<(), Failure> {
         let guest = find(&init).step("find the container", "")?;
-        let served = self.serve(&init, &guest, order, trees, start);
+        let served = self.hand_in(&init, (None, trees)).and_then(|()| self.attend(&init, &guest, order, start));
         // Its end is init's too, and init's is everybody's; who is dead already cannot be killed.
         drop(init);
         let _ = process::pidfd_signal(guest.as_fd(), libc::SIGKILL);
@@ -42,22 +41,12 @@ impl Visit {
         served
     }
 
-    fn serve(
-        &mut self,
-        init: &OwnedFd,
-        guest: &OwnedFd,
-        order: &Order,
-        trees: &[OwnedFd],
-        start: u64,
-    ) -> Result<(), Failure> {
-        let fds = [&self.plan].into_iter().chain(&self.groups).chain(trees).map(AsFd::as_fd).collect::<Vec<_>>();
-        wire::send(init, &Shell { joins: self.groups.len() }, &fds).step("tell init", "")?;
-        // It has joined them when it has built its cell.
-        self.groups = vec![];
-        let (mut scratch, mut heard) = (None, true);
+    /// Until it is dead, or nobody wants it any more.
+    fn attend(&mut self, init: &OwnedFd, guest: &OwnedFd, order: &Order, start: u64) -> Result<(), Failure> {
+        let (mut scratch, mut heard) = (None, Heard::Waits);
         loop {
             let mut polled = vec![PollFd::new(&self.leash, PollFlags::IN), PollFd::new(guest, PollFlags::IN)];
-            if heard {
+            if heard != Heard::Gone {
                 polled.push(PollFd::new(init, PollFlags::IN));
             }
             match rustix::event::poll(&mut polled, None) {
@@ -66,17 +55,7 @@ impl Visit {
             }
             let ready: Vec<bool> = polled.iter().map(|fd| !fd.revents().is_empty()).collect();
             if ready.get(2) == Some(&true) {
-                let mut buf = [0u8; wire::MESSAGE];
-                match socket::receive(init.as_fd(), &mut buf, false) {
-                    Ok(Some((n, mut fds))) if &buf[..n] == BUILT => scratch = fds.pop(),
-                    Ok(Some((n, _))) if &buf[..n] == HERE => {
-                        let Some(scratch) = scratch.take() else { return Ok(()) };
-                        self.tell(init, &scratch, order, wire::now_ns() - start)?;
-                    }
-                    Ok(Some((n, _))) => return Err(wire::decode(&buf[..n]).step("hear init", "")?),
-                    // It is dead, or about to be.
-                    _ => heard = false,
-                }
+                heard = self.hear(init, &mut scratch, order, start)?;
             }
             if ready[0] || ready[1] {
                 return Ok(());

@@ -1,39 +1,36 @@
-//! The init of a container: this program again, from where a runtime has left it to the program's start.
+//! The init of a container from where it has built a cell ([`super::shell`]) to the program's start.
 
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::shell;
-use crate::cell::{self, GID, Run, Step, UID, c_path};
+use super::shell::{self, Maker};
+use crate::cell::{self, Run, Step};
 use crate::filter::Filter;
-use crate::spec::CALLED_BY_ENGINE;
-use crate::sys::process::{self, CArray};
-use crate::sys::{signal, socket};
+use crate::spec::{CALLED_BY_ENGINE, CALLED_BY_RUNTIME};
+use crate::sys::{process, signal, socket};
 use crate::wire::{self, Entry, Failure, FromCell, Plan};
 
-/// Where this program is in the container until it runs; the porter removes it then.
+/// Where this program is in a container. No cell that it builds has it.
 pub(super) const AT: &str = CALLED_BY_ENGINE[0];
 
 /// To and from the porter.
 pub(super) const PORTER: i32 = 3;
 
-/// What init says when it runs, and its file is needed no more.
+/// What init says when it has begun again, inside.
 pub(super) const HERE: &[u8] = b"h";
 
-/// What it says before that, in a user namespace that has no ids yet, with a pidfd of its own.
-pub(super) const ALONE: &[u8] = b"a";
-
-/// What the init of an engine's container says when the cell around it is built, with its scratch.
+/// What it says before that, when the cell around it is built, with its scratch.
 pub(super) const BUILT: &[u8] = b"b";
 
-/// Fds of an entry before the groups.
+/// Fds of an entry.
 pub(super) const ENTRY_FDS: usize = 6;
 
 pub(crate) fn live_if_asked() {
     let words: Vec<_> = std::env::args_os().take(2).collect();
     let lived = match &words[..] {
-        words if words == CALLED_BY_ENGINE => std::panic::catch_unwind(shell::live),
+        words if words == CALLED_BY_RUNTIME => std::panic::catch_unwind(|| shell::live(Maker::Runtime)),
+        words if words == CALLED_BY_ENGINE => std::panic::catch_unwind(|| shell::live(Maker::Engine)),
         [name] if name == AT => std::panic::catch_unwind(live),
         _ => return,
     };
@@ -47,15 +44,14 @@ fn live() {
         Ok(None) => return,
         Err(failure) => return drop(wire::send(&porter, &failure, &[])),
     };
-    let (entry, mut fds) = entry;
-    let groups = fds.split_off(ENTRY_FDS.min(fds.len()));
+    let (entry, fds) = entry;
     let Ok([supervisor, plan_fd, stdin, stdout, stderr, scratch]) = <[OwnedFd; ENTRY_FDS]>::try_from(fds) else {
         return;
     };
-    let lived = match enter(&entry, &plan_fd, &groups) {
+    let lived = match enter(&entry, &plan_fd) {
         Err(failure) => Err((failure, supervisor)),
         Ok(Entered { plan, root, proc, egress }) => {
-            drop((plan_fd, groups));
+            drop(plan_fd);
             let run = Run {
                 supervisor,
                 stdio: [stdin, stdout, stderr],
@@ -78,9 +74,6 @@ fn live() {
 /// Becomes an init that nobody inside can look into, and waits for what there is to do.
 fn prepare(porter: &OwnedFd) -> Result<Option<(Entry, Vec<OwnedFd>)>, Failure> {
     process::close_from(PORTER + 1).step("close the runtime's fds", "")?;
-    if rustix::process::getuid().is_root() {
-        begin_again(porter)?;
-    }
     process::set_undumpable().step("hide init", "")?;
     process::die_with_parent().step("tie init to the runtime", "")?;
     process::set_name(c"hotcell-init");
@@ -92,27 +85,6 @@ fn prepare(porter: &OwnedFd) -> Result<Option<(Entry, Vec<OwnedFd>)>, Failure> {
     wire::receive(porter, true).step("hear the porter", "")
 }
 
-/// In a namespace in which the program is nobody's root, and whose processes the kernel counts by themselves; the porter
-/// writes its ids. What is in /proc of this process belongs to the root of the namespace in which it was executed: hence
-/// again.
-fn begin_again(porter: &OwnedFd) -> Result<(), Failure> {
-    process::unshare(libc::CLONE_NEWUSER).step("new user namespace", "")?;
-    let own = process::pidfd_open(std::process::id() as process::Pid).step("tell the porter", "")?;
-    socket::send(porter.as_fd(), ALONE, &[own.as_fd()]).step("tell the porter", "")?;
-    let mut word = [0u8; 16];
-    if socket::receive(porter.as_fd(), &mut word, true).step("hear the porter", "")?.is_none() {
-        process::exit_now(0);
-    }
-    process::become_user(UID, GID, false).step("become an unprivileged user", "")?;
-    // A new user namespace has them all, and after exec there is none left to drop the others with.
-    process::drop_capabilities().step("drop all capabilities", "")?;
-    let path = c_path(AT).step("begin again", "")?;
-    let kept = process::duplicate_above(porter.as_fd(), 16).step("begin again", "")?;
-    process::place(kept.as_fd(), PORTER).step("begin again", "")?;
-    let error = process::execve(&path, &CArray::new(vec![path.clone()]), &CArray::new(vec![]));
-    Err(error).step("begin again", "")
-}
-
 struct Entered {
     plan: Plan,
     root: OwnedFd,
@@ -120,15 +92,13 @@ struct Entered {
     egress: Option<OwnedFd>,
 }
 
-fn enter(entry: &Entry, plan_fd: &OwnedFd, groups: &[OwnedFd]) -> Result<Entered, Failure> {
-    cell::join(groups)?;
+fn enter(entry: &Entry, plan_fd: &OwnedFd) -> Result<Entered, Failure> {
     let (plan, _) = Plan::read(plan_fd.as_fd()).step("read the plan", "")?;
     let egress = cell::listen_if_brokered(&plan)?;
     let open = |path: &str, flags: OFlags| {
         rustix::fs::open(path, flags | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).step("open", path)
     };
     let (root, proc) = (open("/", OFlags::PATH)?, open("/proc", OFlags::RDONLY)?);
-    // The runtime has dropped them all: this says so, or ends it here.
     cell::give_up(&plan, entry.landlock)?;
     Ok(Entered { plan, root, proc, egress })
 }

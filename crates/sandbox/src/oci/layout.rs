@@ -1,50 +1,59 @@
-//! The cell's root as a cell would make it, in a tmpfs over a directory that nobody needs.
+//! Where a runtime finds its bundle: a tmpfs over a directory that nobody needs, seen by the porter and the runtime alone.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::inside;
 use crate::cell::root::{self, Host};
 use crate::cell::{GID, Step, UID, c_path, furnish};
-use crate::spec::RuntimeKind;
+use crate::scratch;
+use crate::spec::Runtime;
 use crate::sys::files;
 use crate::sys::mount::{self, MS_NODEV, MS_NOSUID};
 use crate::wire::{Failure, Order, Plan};
 
 /// Directories that surely exist on a host and that no runtime needs: the first in which it does not live carries the
-/// tmpfs. What is covered there is covered for the porter and the runtime alone.
+/// tmpfs.
 const PLACES: [&str; 3] = ["/mnt", "/media", "/srv"];
 
 pub(super) struct Laid {
     at: PathBuf,
-    pub(super) scratch: OwnedFd,
+    /// Where the program may write, and what is to be mounted there.
+    places: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Laid {
-    /// `files` are the contents of the plan's, and where they begin; `trees` are those that the launcher has opened.
-    pub(super) fn new(
+    /// A root for our init, with nothing of the request's in it.
+    pub(super) fn of_shell(runtime: &Runtime) -> Result<Laid, Failure> {
+        let own = rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let own = own.step("open", "/proc/self/exe")?;
+        let host = Host::here()?;
+        let at = cover(runtime)?;
+        rustix::process::chdir("root").step("enter the root", "")?;
+        root::skeleton(&host)?;
+        put_init(&own)?;
+        rustix::process::chdir(&at).step("enter the bundle", &at)?;
+        Ok(Laid { at, places: vec![] })
+    }
+
+    /// The cell's root as a cell would make it, and its scratch. `files` are the contents of the plan's, and where they begin;
+    /// `trees` and `image` are detached.
+    pub(super) fn of_program(
+        runtime: &Runtime,
         plan: &Plan,
         order: &Order,
         files: (BorrowedFd<'_>, u64),
-        trees: Vec<OwnedFd>,
-    ) -> Result<Laid, Failure> {
-        let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let open = |path: &Path, flags: OFlags| rustix::fs::open(path, flags, Mode::empty()).step("open", path);
+        (image, trees): (Option<&OwnedFd>, &[OwnedFd]),
+    ) -> Result<(Laid, OwnedFd), Failure> {
         let host = Host::here()?;
-        // Everything of the host's by its fd, before anything is covered.
-        let trees = if order.trees_opened { trees } else { root::open_trees(&host, &plan.trees)? };
-        let image = plan.root.as_deref().map(|dir| open(dir, directory)).transpose()?;
-        let has_init = plan.runtime.as_ref().is_some_and(|runtime| runtime.kind != RuntimeKind::Runsc);
-        let init = has_init.then(|| open(Path::new("/proc/self/exe"), OFlags::RDONLY | OFlags::CLOEXEC)).transpose()?;
-
-        let at = cover(plan)?;
-        if let Some(image) = &image {
-            let options = format!("lowerdir=/proc/self/fd/{},upperdir=upper,workdir=work", image.as_raw_fd());
-            let options = c_path(options).step("mount the image", "")?;
-            mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, &options).step("mount the image", "")?;
+        let at = cover(runtime)?;
+        if let Some(image) = image {
+            mount::attach(image.as_fd(), CWD, c"lower").step("attach the image", "")?;
+            let options = c"lowerdir=lower,upperdir=upper,workdir=work";
+            mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
         }
         // What an image has in it may be links to anywhere: from here on, anywhere is inside.
         rustix::process::chroot("root").step("enter the root", "")?;
@@ -54,32 +63,40 @@ impl Laid {
             mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
         }
         root::skeleton(&host)?;
-        let scratch = furnish(plan, files, &trees)?;
-        if let Some(init) = init {
-            put_init(&init)?;
-        }
-        if order.root && plan.limits.scratch > 0 {
-            // A kernel of its own knows no ids but its own.
-            let owner = if has_init { order.owner } else { (UID, GID) };
-            root::give(&scratch, owner).step("give the scratch away", "")?;
+        let scratch = furnish(plan, files, trees)?;
+        let mut places = vec![];
+        if plan.limits.scratch > 0 {
+            if order.root {
+                // A kernel of its own knows no ids but its own.
+                root::give(&scratch, (UID, GID)).step("give the scratch away", "")?;
+            }
+            let usual = [("/work", "work"), ("/tmp", "tmp"), ("/dev/shm", "shm")];
+            places.extend(usual.map(|(place, name)| (PathBuf::from(place), name.to_owned())));
+            places
+                .extend(plan.writable.iter().enumerate().map(|(n, place)| (place.clone(), scratch::writable_name(n))));
         }
         host.enter()?;
         rustix::process::chdir(&at).step("enter the bundle", &at)?;
-        if plan.limits.scratch > 0 {
-            // Once more where no other mount covers it.
-            let tree = mount::clone_tree(scratch.as_fd(), c"shm", false).step("bind the scratch", "")?;
-            mount::attach(tree.as_fd(), CWD, c"shm").step("bind the scratch", "")?;
-        }
-        Ok(Laid { at, scratch })
+        let mounted = |(place, name): (PathBuf, String)| {
+            // Once more where no name of the image's leads: the runtime looks from the host's root.
+            let source = Path::new("places").join(&name);
+            rustix::fs::mkdirat(CWD, &source, Mode::from_raw_mode(0o755)).step("bind the scratch", &place)?;
+            let name = c_path(&name).step("bind the scratch", &place)?;
+            let tree = mount::clone_tree(scratch.as_fd(), &name, false).step("bind the scratch", &place)?;
+            let target = c_path(&source).step("bind the scratch", &place)?;
+            mount::attach(tree.as_fd(), CWD, &target).step("bind the scratch", &place)?;
+            Ok((place, at.join(source)))
+        };
+        let places = places.into_iter().map(mounted).collect::<Result<_, Failure>>()?;
+        Ok((Laid { at, places }, scratch))
     }
 
     pub(super) fn root(&self) -> PathBuf {
         self.at.join("root")
     }
 
-    /// The scratch's part for /dev/shm.
-    pub(super) fn shm(&self) -> PathBuf {
-        self.at.join("shm")
+    pub(super) fn places(&self) -> &[(PathBuf, PathBuf)] {
+        &self.places
     }
 
     pub(super) fn bundle(&self) -> PathBuf {
@@ -91,33 +108,35 @@ impl Laid {
         self.at.join("state")
     }
 
-    /// Nothing of ours is in the container any more.
-    pub(super) fn take_init_away(&self) -> Result<(), Failure> {
-        let path = self.root().join(inside::AT.trim_start_matches('/'));
-        rustix::fs::unlink(&path).step("remove", &path)
+    /// Whether a program of this path, from where it was to be executed, is in the root: links lead to the root itself.
+    pub(super) fn has(&self, plan: &Plan, path: &str) -> bool {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let root = rustix::fs::open(self.root(), flags | OFlags::DIRECTORY, Mode::empty());
+        let path = plan.cwd.join(path);
+        root.is_ok_and(|root| rustix::fs::openat2(root, path, flags, Mode::empty(), ResolveFlags::IN_ROOT).is_ok())
     }
 }
 
 /// Mounts the tmpfs and enters it.
-fn cover(plan: &Plan) -> Result<PathBuf, Failure> {
-    let runtime = plan.runtime.as_ref().map(|runtime| runtime.path.as_path()).unwrap_or(Path::new(""));
-    let free = |at: &&Path| !runtime.starts_with(at) && at.is_dir();
+fn cover(runtime: &Runtime) -> Result<PathBuf, Failure> {
+    let free = |at: &&Path| !runtime.path.starts_with(at) && at.is_dir();
     let Some(at) = PLACES.map(Path::new).into_iter().find(free) else {
         return Err(io::Error::from_raw_os_error(libc::ENOENT)).step("find a place for the bundle, such as", PLACES[0]);
     };
     let place = c_path(at).step("mount the bundle", at)?;
     mount::mount_new(c"tmpfs", &place, MS_NOSUID | MS_NODEV, c"mode=711").step("mount the bundle", at)?;
     rustix::process::chdir(at).step("enter the bundle", at)?;
-    for name in ["bundle", "state", "root", "shm", "upper", "work"] {
+    for name in ["bundle", "state", "root", "places", "lower", "upper", "work"] {
         rustix::fs::mkdirat(CWD, name, Mode::from_raw_mode(0o755)).step("make the bundle", name)?;
     }
     Ok(at.to_owned())
 }
 
-/// A copy of this program.
+/// A copy of this program, in the root that is the working directory.
 fn put_init(own: &OwnedFd) -> Result<(), Failure> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let copy = rustix::fs::open(inside::AT, flags, Mode::from_raw_mode(0o555)).step("put init in place", inside::AT)?;
+    let name = inside::AT.trim_start_matches('/');
+    let copy = rustix::fs::open(name, flags, Mode::from_raw_mode(0o555)).step("put init in place", inside::AT)?;
     let len = rustix::fs::fstat(own).step("put init in place", "")?.st_size as u64;
     files::copy(own.as_fd(), 0, copy.as_fd(), len).step("put init in place", "")
 }

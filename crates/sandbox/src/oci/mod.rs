@@ -20,6 +20,7 @@ mod bundle;
 mod guest;
 pub(crate) mod inside;
 mod layout;
+mod log;
 mod porter;
 mod shell;
 mod visit;

@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use super::bundle::Bundle;
+use super::bundle;
 use super::layout::Laid;
 use super::visit::Visit;
 use crate::cell::root::{self, Host};
 use crate::cell::{self, Birth, Step};
 use crate::cgroup;
-use crate::spec::RuntimeKind;
+use crate::spec::{RuntimeKind, Tree};
 use crate::sys::{mount, process, signal};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 
@@ -63,25 +63,34 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
     let mut trees = more.split_off(order.joins.min(more.len()));
     visit.groups = more;
     let (plan, contents) = Plan::read(visit.plan.as_fd()).step("read the plan", "")?;
-    if let (Some(_), Some(init)) = (&plan.engine, trees.pop()) {
-        let trees = if order.trees_opened { trees } else { root::open_trees(&Host::here()?, &plan.trees)? };
+    let guest = if plan.engine.is_some() { trees.pop() } else { None };
+    // Everything of the host's by its fd, before anything is covered.
+    let host = Host::here()?;
+    let trees = if order.trees_opened { trees } else { root::open_trees(&host, &plan.trees)? };
+    let image = plan.root.as_ref().map(|dir| Tree::new(dir, "/"));
+    let image = root::open_trees(&host, image.as_slice())?.pop();
+    if let Some(init) = guest {
         return visit.receive_guest(init, order, &trees, start);
     }
     let Some(runtime) = plan.runtime.clone() else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("call the runtime", "");
     };
-    let laid = Laid::new(&plan, order, (visit.plan.as_fd(), contents), trees)?;
+    if runtime.kind == RuntimeKind::Runsc {
+        let files = (visit.plan.as_fd(), contents);
+        let (laid, scratch) = Laid::of_program(&runtime, &plan, order, files, (image.as_ref(), &trees))?;
+        write(&laid, &bundle::of_program(&plan, order, &laid)?)?;
+        return visit.watch_from_outside(&runtime, &laid, &plan, &scratch, wire::now_ns() - start);
+    }
     let group = cgroup::Loan::new();
-    let bundle = Bundle { plan: &plan, order, rootfs: &laid.root(), shm: &laid.shm(), group: group.path() };
-    let config = bundle.config(runtime.kind).to_string();
-    std::fs::write(laid.bundle().join("config.json"), config).step("write the bundle", "")?;
+    let laid = Laid::of_shell(&runtime)?;
+    write(&laid, &bundle::of_shell(runtime.kind, &plan, order, &laid, group.path()))?;
     if runtime.kind == RuntimeKind::Crun {
         // It takes a host with both kinds of groups for one with neither.
         cgroup::cover_second_kind().step("cover the second kind of cgroups", "")?;
     }
-    let mounts_ns = wire::now_ns() - start;
-    match runtime.kind {
-        RuntimeKind::Runsc => visit.watch_from_outside(&runtime, &laid, mounts_ns),
-        _ => visit.send_in(&runtime, &laid, order, mounts_ns),
-    }
+    visit.send_in(&runtime, &laid, order, (image.as_ref(), &trees), start)
+}
+
+fn write(laid: &Laid, config: &serde_json::Value) -> Result<(), Failure> {
+    std::fs::write(laid.bundle().join("config.json"), config.to_string()).step("write the bundle", "")
 }

@@ -1,8 +1,8 @@
-//! The init of an engine's container, before it is as any other: it builds a cell inside of what the engine has made.
+//! The init of a container: this program again, which builds a cell inside of what a runtime, or an engine, has made.
 //!
-//! The engine has given it a pid namespace, a root, no capability and nobody's id. In a user namespace of its own it may
-//! mount: so it makes the same root as every cell has, which has nothing of the container's in it but /proc and, where there
-//! is one, the image. What the engine mounted into the container, this program among it, is not there any more.
+//! It has a pid namespace, a root, no capability and nobody's id. In a user namespace of its own it may mount: so it makes
+//! the same root as every cell has, in which nothing is of the container's but /proc and, where an engine has one, the image.
+//! What was mounted into the container, this program among it, is not there any more.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,7 +10,8 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::inside::{AT, BUILT, PORTER};
-use crate::cell::{self, GID, Step, UID, c_path, root};
+use crate::cell::root::{self, Below};
+use crate::cell::{self, GID, Step, UID, c_path};
 use crate::spec::{CALL_AT, Network};
 use crate::sys::process::{self, CArray};
 use crate::sys::{signal, socket};
@@ -18,12 +19,23 @@ use crate::wire::{self, Failure, Plan, Shell};
 
 const NAMESPACES: i32 = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-pub(super) fn live() {
+pub(super) fn live(of: Maker) {
+    let porter = match of {
+        Maker::Runtime => process::adopt(PORTER),
+        Maker::Engine => call().map_err(Into::into),
+    };
     // Nobody hears why not: that nobody calls is what he hears.
-    let Ok(porter) = call() else { return };
+    let Ok(porter) = porter else { return };
     if let Err(failure) = build(&porter) {
         let _ = wire::send(&porter, &failure, &[]);
     }
+}
+
+/// Who has made the container: one passes a socket on, for the other there is a place to call at.
+#[derive(Clone, Copy)]
+pub(super) enum Maker {
+    Runtime,
+    Engine,
 }
 
 fn call() -> rustix::io::Result<OwnedFd> {
@@ -39,7 +51,8 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     };
     let more = fds.split_off(1.min(fds.len()));
     let Some(plan_fd) = fds.pop() else { return Ok(()) };
-    let (groups, trees) = more.split_at(shell.joins.min(more.len()));
+    let (groups, more) = more.split_at(shell.joins.min(more.len()));
+    let (image, trees) = more.split_at(usize::from(shell.has_image).min(more.len()));
     let (plan, contents) = Plan::read(plan_fd.as_fd()).step("read the plan", "")?;
     let own = rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let own = own.step("open", "/proc/self/exe")?;
@@ -52,8 +65,12 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     cell::join(groups)?;
     // After that, so that the cell sees its own group as the root.
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
-    let has_image = plan.engine.as_ref().is_some_and(|engine| engine.has_image);
-    let mut container = root::build_within(has_image)?;
+    let below = match image.first() {
+        Some(tree) => Below::Tree(tree.as_fd()),
+        None if plan.engine.as_ref().is_some_and(|engine| engine.has_image) => Below::Container,
+        None => Below::Nothing,
+    };
+    let mut container = root::build_within(below)?;
     let scratch = cell::furnish(&plan, (plan_fd.as_fd(), contents), trees)?;
     container.detach()?;
     if plan.network.has_loopback() {

@@ -1,23 +1,29 @@
 //! A runtime at work, and who waits for it.
 
 use std::ffi::CString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
-use super::inside::{ALONE, HERE, PORTER};
+use super::inside::{BUILT, HERE, PORTER};
 use super::layout::Laid;
-use crate::cell::{GID, Step, UID, c_path};
+use super::log::{self, NotStarted};
+use crate::cell::{Step, c_path};
 use crate::error::RUNTIME;
 use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::process::{self, CArray, Pid};
 use crate::sys::{signal, socket};
-use crate::wire::{self, Entry, Failure, FromCell, Order, Rusage, TERMINATE};
+use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, Shell, TERMINATE};
 
 /// As much of what a runtime says as fits into a sentence.
 const SAID: usize = 400;
+
+/// So long a runtime may take to see that its container is over.
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Written by the runtime once there is a container.
 const PID_FILE: &str = "pid";
@@ -46,6 +52,17 @@ struct Called {
     signals: OwnedFd,
 }
 
+/// What has become of an init of ours.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It has everything, and tells the rest itself.
+    Served,
+    /// It is still at it.
+    Waits,
+    /// It is dead, or about to be.
+    Gone,
+}
+
 impl Visit {
     /// The init that the runtime starts is ours: it is given everything, and tells the rest itself.
     pub(super) fn send_in(
@@ -53,76 +70,110 @@ impl Visit {
         runtime: &Runtime,
         laid: &Laid,
         order: &Order,
-        mounts_ns: u64,
+        parts: (Option<&OwnedFd>, &[OwnedFd]),
+        start: u64,
     ) -> Result<(), Failure> {
-        let (mut ours, theirs) = socket::pair().map(|(a, b)| (Some(a), b)).step("make a socket", "")?;
+        let (ours, theirs) = socket::pair().step("make a socket", "")?;
+        self.hand_in(&ours, parts)?;
         let mut called = self.call(runtime, laid, Some(theirs.as_fd()))?;
         drop(theirs);
-        let started = wire::now_ns();
+        let mut ours = Some(ours);
         // Whether there is anything to complain about: it runs, or nobody wants it to.
-        let mut served = false;
-        let mut failure = None;
-        loop {
-            let (word, dead) = called.wait([Some(self.leash.as_fd()), ours.as_ref().map(AsFd::as_fd)])?;
+        let (mut served, mut scratch, mut until) = (false, None, None);
+        let told = loop {
+            let fds = [Some(self.leash.as_fd()), ours.as_ref().map(AsFd::as_fd)];
+            let Some((word, dead)) = called.wait(fds, until)? else {
+                // Init is gone, so is everybody; what lingers has nothing to wait for.
+                break Ok(());
+            };
             if word[0] {
                 served = true;
-                break;
+                break Ok(());
             }
             if let (true, Some(init)) = (word[1], &ours) {
-                let mut buf = [0u8; wire::MESSAGE];
-                match socket::receive(init.as_fd(), &mut buf, false) {
-                    Ok(Some((n, _))) if &buf[..n] == HERE => {
-                        served = true;
-                        laid.take_init_away()?;
-                        let mounts_ns = mounts_ns + (wire::now_ns() - started);
-                        self.tell(init, &laid.scratch, order, mounts_ns)?;
-                    }
-                    Ok(Some((n, fds))) if &buf[..n] == ALONE => {
-                        map_ids(&fds)?;
-                        socket::send(init.as_fd(), ALONE, &[]).step("tell init", "")?;
-                    }
-                    Ok(Some((n, _))) => failure = wire::decode::<Failure>(&buf[..n]).ok(),
-                    // It is dead, or about to be: the runtime will say so.
-                    _ => ours = None,
+                match self.hear(init, &mut scratch, order, start) {
+                    Ok(Heard::Waits) => {}
+                    Ok(Heard::Served) => served = true,
+                    // The runtime will say so.
+                    Ok(Heard::Gone) => (ours, until) = (None, Some(Instant::now() + LINGER)),
+                    Err(failure) => break Err(failure),
                 }
             }
             if dead {
-                break;
+                break Ok(());
             }
-        }
+        };
         // Its end is init's too.
         drop(ours);
         called.end();
-        match failure {
-            Some(failure) => Err(failure),
-            None if served => Ok(()),
-            None => Err(called.complaint(runtime)),
+        match told {
+            Ok(()) if !served => Err(called.complaint(runtime)),
+            told => told,
         }
     }
 
-    pub(super) fn tell(
+    /// What a cell is built from, to an init that is there or will be. It joins the groups before anything else.
+    pub(super) fn hand_in(
         &mut self,
         init: &OwnedFd,
-        scratch: &OwnedFd,
-        order: &Order,
-        mounts_ns: u64,
+        (image, trees): (Option<&OwnedFd>, &[OwnedFd]),
     ) -> Result<(), Failure> {
+        let shell = Shell { joins: self.groups.len(), has_image: image.is_some() };
+        let fds = [&self.plan].into_iter().chain(&self.groups).chain(image).chain(trees);
+        let fds = fds.map(AsFd::as_fd).collect::<Vec<_>>();
+        wire::send(init, &shell, &fds).step("tell init", "")?;
+        self.groups = vec![];
+        Ok(())
+    }
+
+    /// A word of its.
+    pub(super) fn hear(
+        &mut self,
+        init: &OwnedFd,
+        scratch: &mut Option<OwnedFd>,
+        order: &Order,
+        start: u64,
+    ) -> Result<Heard, Failure> {
+        let mut buf = [0u8; wire::MESSAGE];
+        match socket::receive(init.as_fd(), &mut buf, false) {
+            Ok(Some((n, mut fds))) if &buf[..n] == BUILT => {
+                *scratch = fds.pop();
+                Ok(Heard::Waits)
+            }
+            Ok(Some((n, _))) if &buf[..n] == HERE => match scratch.take() {
+                Some(scratch) => self.tell(init, &scratch, order, wire::now_ns() - start).map(|()| Heard::Served),
+                None => Ok(Heard::Gone),
+            },
+            Ok(Some((n, _))) => Err(wire::decode(&buf[..n]).step("hear init", "")?),
+            _ => Ok(Heard::Gone),
+        }
+    }
+
+    fn tell(&mut self, init: &OwnedFd, scratch: &OwnedFd, order: &Order, mounts_ns: u64) -> Result<(), Failure> {
         let entry = Entry { landlock: order.landlock, count_clones: order.count_clones, mounts_ns };
         let fds = [&self.supervisor, &self.plan].into_iter().chain(&self.streams);
-        let fds = fds.chain([scratch]).chain(&self.groups).map(AsFd::as_fd).collect::<Vec<_>>();
+        let fds = fds.chain([scratch]).map(AsFd::as_fd).collect::<Vec<_>>();
         wire::send(init, &entry, &fds).step("tell init", "")?;
-        (self.streams, self.groups) = (vec![], vec![]);
+        self.streams = vec![];
         Ok(())
     }
 
     /// Nothing of ours can be inside: the start is the runtime's, and the end is what it says.
-    pub(super) fn watch_from_outside(&mut self, runtime: &Runtime, laid: &Laid, mounts_ns: u64) -> Result<(), Failure> {
+    pub(super) fn watch_from_outside(
+        &mut self,
+        runtime: &Runtime,
+        laid: &Laid,
+        plan: &Plan,
+        scratch: &OwnedFd,
+        mounts_ns: u64,
+    ) -> Result<(), Failure> {
         let started = FromCell::Starting { mounts_ns };
-        wire::send(&self.supervisor, &started, &[laid.scratch.as_fd()]).step("tell the supervisor", "")?;
+        wire::send(&self.supervisor, &started, &[scratch.as_fd()]).step("tell the supervisor", "")?;
         let mut called = self.call(runtime, laid, None)?;
         (self.streams, self.groups) = (vec![], vec![]);
         let status = loop {
-            let (word, dead) = called.wait([Some(self.leash.as_fd()), Some(self.supervisor.as_fd())])?;
+            let fds = [Some(self.leash.as_fd()), Some(self.supervisor.as_fd())];
+            let Some((word, dead)) = called.wait(fds, None)? else { break None };
             if word[1] {
                 let mut byte = [0u8; 16];
                 match rustix::net::recv(&self.supervisor, &mut byte, rustix::net::RecvFlags::DONTWAIT) {
@@ -140,13 +191,23 @@ impl Visit {
             }
         };
         called.end();
-        if status.is_some() && !laid.state().join(PID_FILE).exists() {
+        let Some(status) = status else { return Ok(()) };
+        if !laid.state().join(PID_FILE).exists() {
             return Err(called.complaint(runtime));
         }
-        if let Some(status) = status {
-            let ended = FromCell::Ended { status, usage: Rusage::default() };
-            let _ = wire::send(&self.supervisor, &ended, &[]);
-        }
+        let error = log::last_error(&called.said().unwrap_or_default());
+        let ended = match error.as_deref().and_then(log::not_started) {
+            None => FromCell::Ended { status, usage: Rusage::default() },
+            Some(NotStarted::Refused { path, errno: libc::ENOENT })
+                if path.is_some_and(|path| laid.has(plan, path)) =>
+            {
+                // It is there: what its first line, or its header, asks for is not.
+                FromCell::NotExecuted { errno: libc::ELIBACC }
+            }
+            Some(NotStarted::Refused { errno, .. }) => FromCell::NotExecuted { errno },
+            Some(NotStarted::Failed) => return Err(called.complaint(runtime)),
+        };
+        let _ = wire::send(&self.supervisor, &ended, &[]);
         Ok(())
     }
 }
@@ -212,18 +273,6 @@ impl Visit {
     }
 }
 
-/// The ids of a namespace that init has made: who is root in ours is nobody's root there.
-fn map_ids(pidfd: &[OwnedFd]) -> Result<(), Failure> {
-    let number = pidfd.first().map_or(-1, AsRawFd::as_raw_fd);
-    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{number}")).step("find the container", "")?;
-    let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")).map(str::trim).unwrap_or_default();
-    let proc = |name: &str| format!("/proc/{pid}/{name}");
-    // Where it is denied already, it stays so.
-    let _ = std::fs::write(proc("setgroups"), "deny");
-    std::fs::write(proc("uid_map"), format!("{UID} 0 1")).step("write the id maps", "")?;
-    std::fs::write(proc("gid_map"), format!("{GID} 0 1")).step("write the id maps", "")
-}
-
 /// How each runtime is asked to make the container and to stay with it.
 fn arguments(runtime: &Runtime, laid: &Laid, root: bool) -> io::Result<Vec<CString>> {
     let (state, bundle) = (laid.state(), laid.bundle());
@@ -245,17 +294,25 @@ fn arguments(runtime: &Runtime, laid: &Laid, root: bool) -> io::Result<Vec<CStri
         RuntimeKind::Runsc => words.extend(["--pid-file".into(), state.join(PID_FILE).into()]),
         _ => words.extend(["--preserve-fds".into(), "1".into()]),
     }
-    // gVisor has a socket of that name, which is the host's.
-    words.push(format!("hotcell-{}", std::process::id()).into());
+    // gVisor has a socket of that name, which is the host's: nobody is to know it before.
+    let chance = RandomState::new().build_hasher().finish();
+    words.push(format!("hotcell-{}-{chance:016x}", std::process::id()).into());
     words.into_iter().map(c_path).collect()
 }
 
 impl Called {
-    /// Waits until one of `fds` is readable or the runtime is dead.
-    fn wait(&mut self, fds: [Option<BorrowedFd<'_>>; 2]) -> Result<([bool; 2], bool), Failure> {
+    /// Waits until one of `fds` is readable or the runtime is dead, and no longer than that.
+    fn wait(
+        &mut self,
+        fds: [Option<BorrowedFd<'_>>; 2],
+        until: Option<Instant>,
+    ) -> Result<Option<([bool; 2], bool)>, Failure> {
         let mut polled = vec![PollFd::new(&self.signals, PollFlags::IN)];
         polled.extend(fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
-        match rustix::event::poll(&mut polled, None) {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
+        match rustix::event::poll(&mut polled, left.as_ref()) {
+            Ok(0) => return Ok(None),
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(e) => return Err(e).step("wait for the runtime", ""),
         }
@@ -263,7 +320,7 @@ impl Called {
         let word = fds.map(|fd| fd.is_some() && ready.next().unwrap_or(false));
         while signal::read(self.signals.as_fd()).is_some() {}
         self.reap();
-        Ok((word, self.status.is_some()))
+        Ok(Some((word, self.status.is_some())))
     }
 
     fn reap(&mut self) {
@@ -282,12 +339,23 @@ impl Called {
         process::end_children();
     }
 
+    /// The beginning of all that it said.
+    fn said(&mut self) -> io::Result<String> {
+        let mut text = String::new();
+        self.said.rewind()?;
+        self.said.by_ref().take(1 << 20).read_to_string(&mut text)?;
+        Ok(text)
+    }
+
     /// Its last words.
     fn complaint(&mut self, runtime: &Runtime) -> Failure {
-        let mut text = String::new();
-        let read = self.said.rewind().and_then(|()| self.said.by_ref().take(64 * 1024).read_to_string(&mut text));
-        let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it says nothing");
-        let last = if read.is_ok() { message(last) } else { "what it says is not text".into() };
+        let last = match self.said() {
+            Ok(text) => {
+                let last = text.lines().rev().find(|line| !line.trim().is_empty());
+                last.map_or("it says nothing".into(), message)
+            }
+            Err(_) => "what it says is not text".into(),
+        };
         let what = format!("{}: {last}", runtime.path.display());
         Failure { step: RUNTIME.into(), what: what.chars().take(SAID).collect(), errno: libc::EIO }
     }

@@ -271,6 +271,8 @@ fn container(
             "NetworkMode": if network == Network::Full { "host" } else { "none" },
             "ReadonlyRootfs": true,
             "CapDrop": ["ALL"],
+            // Without it who is root there could be nobody in a namespace of his own. It is gone in there.
+            "CapAdd": if uid == 0 { &["SETFCAP"][..] } else { &[] },
             "SecurityOpt": security,
             "UsernsMode": "host",
             "PidsLimit": limits.processes.saturating_mul(2).saturating_add(16).min(1 << 22),
