@@ -340,13 +340,17 @@ fn an_image_whose_devices_lead_elsewhere_shows_nothing_of_the_host() {
     let looks = "/bin/busybox find / -xdev -name 'hotcell-secret-*' 2>/dev/null; \
                  for dir in /dev /mnt /q /mnt/root/q /root/q /run; do /bin/busybox ls $dir 2>/dev/null; done; \
                  /bin/busybox cat /mnt/root/q/etc/passwd /mnt/etc/passwd /dev/passwd /q/etc/passwd 2>/dev/null";
-    let ways: [(&[&str], &str, &[(&str, &str)]); 3] = [
-        (&["e/f", "e/dev"], "/run/../dev", &[("run", "e/f")]),
-        (&["proc/self", "mnt/root/q", "root/q"], "/proc/self/cwd/../root/q", &[("proc/self/cwd", "/"), ("q", "/")]),
-        (&["proc/self", "mnt/etc", "etc"], "/proc/self/cwd/../etc", &[("proc/self/cwd", "/")]),
+    let ways = [
+        (vec!["e/f", "e/dev"], "/run/../dev", vec![("run", "e/f")]),
+        (
+            vec!["proc/self", "mnt/root/q", "root/q"],
+            "/proc/self/cwd/../root/q",
+            vec![("proc/self/cwd", "/"), ("q", "/")],
+        ),
+        (vec!["proc/self", "mnt/etc", "etc"], "/proc/self/cwd/../etc", vec![("proc/self/cwd", "/")]),
     ];
     each(|name| {
-        for (dirs, dev, links) in ways {
+        for (dirs, dev, links) in &ways {
             let cell = exec(&["/bin/busybox", "sh", "-c", looks]);
             let root = image(&cell);
             dirs.iter().for_each(|dir| std::fs::create_dir_all(root.join(dir)).expect("the test's own directory"));
