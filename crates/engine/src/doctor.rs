@@ -1,9 +1,9 @@
 //! `hotcell doctor`: every primitive, and a real cell as the proof.
 
 use hotcell_contract::Status;
-use hotcell_sandbox::{End, Launcher, Streams, probe};
+use hotcell_sandbox::{End, Engine, Launcher, Streams, probe};
 
-use crate::backend::{Container, FoundRuntime, survey_runtimes};
+use crate::backend::{Container, Hole, survey_engines, survey_runtimes};
 use crate::execute::{Call, ExecuteError, execute};
 use crate::plan::plan;
 use crate::request::{Program, Request};
@@ -43,23 +43,40 @@ pub fn diagnose(launcher: &Launcher) -> Diagnosis {
     Diagnosis { checks, ok }
 }
 
-/// Each runtime, what is known against it, and a container as the proof.
+/// Each runtime and each engine, what is known against it, and a container as the proof.
 fn containers(launcher: &Launcher) -> Vec<Check> {
     let found = survey_runtimes();
+    let mut checks = vec![];
     if found.is_empty() {
-        return vec![Check {
+        checks.push(Check {
             name: "containers".into(),
             present: false,
             needed: false,
             detail: "no runtime is found: --backend oci and policies that need a container are refused".into(),
             remedy: Some("apt-get install runc, or runsc for a kernel of its own".into()),
-        }];
+        });
     }
-    found.into_iter().map(|found| container(launcher, found)).collect()
+    checks.extend(found.into_iter().map(|found| {
+        let container = Container::Oci { runtime: found.runtime, image: None };
+        self::container(launcher, found.name, container, found.version, found.hole)
+    }));
+    checks.extend(survey_engines().into_iter().map(|found| match found {
+        Ok(found) => {
+            let (name, version) = (found.docker.name().to_owned(), found.docker.version.clone());
+            container(launcher, &name, Container::Engine(found.docker), version, found.hole)
+        }
+        Err(e) => Check { name: "engine".into(), present: false, needed: false, detail: e.to_string(), remedy: None },
+    }));
+    checks
 }
 
-fn container(launcher: &Launcher, found: FoundRuntime) -> Check {
-    let container = Container::Oci { runtime: found.runtime, image: None };
+fn container(
+    launcher: &Launcher,
+    name: &str,
+    container: Container,
+    version: Option<String>,
+    hole: Option<Hole>,
+) -> Check {
     let what = match container.has_own_kernel() {
         true => "a kernel of its own; what is refused inside is contained and not on record",
         false => "verdicts are proved as in a cell",
@@ -74,15 +91,15 @@ fn container(launcher: &Launcher, found: FoundRuntime) -> Check {
         Ok(report) => (false, format!("`true` failed in one: {:?}", report.end)),
         Err(e) => (false, e.to_string()),
     };
-    let version = found.version.unwrap_or_else(|| "of an unknown version".into());
-    let (hole, remedy) = match found.hole {
+    let version = version.unwrap_or_else(|| "of an unknown version".into());
+    let (hole, remedy) = match hole {
         Some(hole) => (
             format!("; known holes: {}", hole.what),
             Some(format!("install {} or newer, or a package that has the fixes", hole.fixed_in)),
         ),
         None => (String::new(), None),
     };
-    Check { name: found.name.into(), present, needed: false, detail: format!("{version}: {ran}{hole}"), remedy }
+    Check { name: name.into(), present, needed: false, detail: format!("{version}: {ran}{hole}"), remedy }
 }
 
 /// Cells run commands without any of them: `hotcell languages` says more.

@@ -28,7 +28,9 @@ mod survey;
 mod trigger;
 mod verify;
 
-pub use backend::{AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, NamedImage, survey_runtimes};
+pub use backend::{
+    AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, Hole, NamedImage, survey_runtimes,
+};
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};

@@ -106,7 +106,7 @@ pub(crate) fn layers_in(engine: &str, base: &Base, landlock: Option<u32>, ids: &
     on.retain(|known| known.layer != "namespaces");
     let own = "user, mount, network, ipc, uts, cgroup of its own within those of";
     on.push(Applied::new("namespaces", format!("pid of, and {own} a container of {engine}'s")));
-    on.push(Applied::new("container", "no capability, no_new_privs, a read-only root, no network"));
+    on.push(Applied::new("container", "no capability, no_new_privs, a read-only root"));
     (on, off)
 }
 

@@ -6,14 +6,14 @@ use clap::{Args, ValueEnum};
 
 #[derive(Args)]
 pub(crate) struct BackendArgs {
-    /// Who makes the cell: native or oci, a container runtime [default: native]
+    /// Who makes the cell: native, oci (a container runtime) or docker (also Podman) [default: native]
     #[arg(long, value_enum, value_name = "B", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) backend: Option<Backend>,
     /// The OCI runtime: runc, crun, youki, runsc or a path [default: the first there is]
     #[arg(long, value_name = "R", hide_short_help = true, help_heading = "Cell")]
     pub(crate) runtime: Option<PathBuf>,
-    /// A container image for the root: an OCI layout, an archive or a directory
-    #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = "Cell")]
+    /// A container image for the root: an OCI layout, an archive or a directory; with docker, a name or digest
+    #[arg(long, value_name = "IMAGE", hide_short_help = true, help_heading = "Cell")]
     pub(crate) image: Option<PathBuf>,
 }
 

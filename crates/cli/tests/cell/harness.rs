@@ -357,6 +357,11 @@ impl Going {
         });
     }
 
+    /// To the program's input, where it is held open.
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().expect("it is held").write_all(bytes).expect("it is read");
+    }
+
     pub fn finish(mut self) -> Ran {
         drop(self.stdin.take());
         let code = status_of(&mut self.child, &self.mark);

@@ -8,6 +8,7 @@ mod cli;
 mod containers;
 mod egress;
 mod ends;
+mod engines;
 mod escape;
 mod harness;
 mod limits;

@@ -15,8 +15,8 @@ use crate::image::{self, Image, ImageError};
 use crate::policy::PolicyError;
 use crate::trigger::Trigger;
 pub use docker::{Docker, NamedImage};
-pub use runtimes::{FoundRuntime, survey as survey_runtimes};
-use runtimes::{must_be_patched, name_of, named, usual, version_must_be_patched};
+pub use runtimes::{FoundRuntime, Hole, survey as survey_runtimes};
+use runtimes::{known_hole, must_be_patched, name_of, named, usual, version_must_be_patched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -203,6 +203,29 @@ pub(crate) fn choose(
         image::open(path, store).map_err(BackendError::Image)
     });
     Ok(Some(Container::Oci { runtime, image: image.transpose()? }))
+}
+
+/// An engine that is here.
+pub(crate) struct FoundEngine {
+    pub(crate) docker: Arc<Docker>,
+    /// Of the runtime that it calls.
+    pub(crate) hole: Option<Hole>,
+}
+
+/// Each whose socket is where it is looked for, in that order: the first is the one that is used.
+pub(crate) fn survey_engines() -> Vec<Result<FoundEngine, BackendError>> {
+    let places = match Docker::places() {
+        Ok(places) => places,
+        Err(e) => return vec![Err(e)],
+    };
+    let found = places.iter().map(|socket| Docker::at(socket));
+    found
+        .map(|found| {
+            let docker = found?;
+            let hole = docker.runtime().and_then(|(name, version)| known_hole(&name, &version));
+            Ok(FoundEngine { docker: Arc::new(docker), hole: hole.map(|(_, hole)| hole) })
+        })
+        .collect()
 }
 
 fn engine(image: Option<&Path>, require: &[String]) -> Result<Container, BackendError> {

@@ -24,8 +24,8 @@ use crate::state::Owner;
 
 /// Who a container belongs to: whoever finds one whose owner is dead removes it.
 const LABEL: &str = "hotcell.owner";
-/// An image with nothing in it, which is made when there is none.
-const EMPTY: &str = "localhost/hotcell-empty:1";
+/// An image with nothing in it, which is made when there is none. Podman knows no tag of what is imported but this.
+const EMPTY: &str = "localhost/hotcell-empty:latest";
 /// From its start, a container's first process has so long to call.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Above what cells of this program itself have (the launcher's, which end where numbers of processes do).
@@ -52,16 +52,25 @@ pub struct NamedImage {
 impl Docker {
     /// The engine that `DOCKER_HOST` names, or else the first whose socket is where they usually are.
     pub(super) fn find() -> Result<Docker, BackendError> {
+        match Docker::places()?.first() {
+            Some(socket) => Docker::at(socket),
+            None => Err(BackendError::NoEngine),
+        }
+    }
+
+    pub(super) fn places() -> Result<Vec<PathBuf>, BackendError> {
         let given = std::env::var_os("DOCKER_HOST").filter(|text| !text.is_empty());
-        let places = match given {
+        match given {
             Some(text) => match text.to_str().and_then(|text| text.strip_prefix("unix://")) {
-                Some(path) => vec![PathBuf::from(path)],
-                None => return Err(BackendError::FarEngine(text.to_string_lossy().into_owned())),
+                Some(path) => Ok(vec![PathBuf::from(path)]),
+                None => Err(BackendError::FarEngine(text.to_string_lossy().into_owned())),
             },
-            None => usual_places().into_iter().filter(|path| path.exists()).collect(),
-        };
-        let Some(socket) = places.into_iter().next() else { return Err(BackendError::NoEngine) };
-        let api = Api::at(&socket);
+            None => Ok(usual_places().into_iter().filter(|path| path.exists()).collect()),
+        }
+    }
+
+    pub(super) fn at(socket: &Path) -> Result<Docker, BackendError> {
+        let api = Api::at(socket);
         let told = api.get("/version").map_err(BackendError::Engine)?;
         let said = told.json();
         if !told.is_ok() || said["ApiVersion"].as_str().is_none() {
@@ -144,7 +153,11 @@ impl Docker {
 
     fn create(&self, meeting: &Meeting, limits: &Limits, network: Network) -> Result<String, String> {
         let image = self.image.as_ref().map_or(EMPTY, |image| &image.id);
-        let asked = container(image, self.user(), meeting.path(), limits, network)?;
+        let mut asked = container(image, self.user(), meeting.path(), limits, network)?;
+        if self.name == "docker" {
+            // Of the image's; Podman has none unless it is told to.
+            asked["Healthcheck"] = json!({ "Test": ["NONE"] });
+        }
         let mut answer = self.api.post("/containers/create", &asked)?;
         if answer.status == 404 && self.image.is_none() {
             self.make_empty()?;
@@ -219,7 +232,7 @@ impl Drop for Keeper {
 fn usual_places() -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
     let of_user = runtime.into_iter().flat_map(|dir| [dir.join("docker.sock"), dir.join("podman/podman.sock")]);
-    let of_host = ["/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
+    let of_host = ["/run/docker.sock", "/run/podman/podman.sock"].map(PathBuf::from);
     of_user.chain(of_host).collect()
 }
 
@@ -249,10 +262,10 @@ fn container(
     if Path::new("/sys/fs/selinux/enforce").exists() {
         security.push("label=disable");
     }
-    let limit = |name: &str, resource: Resource| {
-        let number = |value: Option<u64>| value.map_or(-1, |value| value.min(i64::MAX as u64) as i64);
-        let now = getrlimit(resource);
-        json!({ "Name": name, "Soft": number(now.current), "Hard": number(now.maximum) })
+    // An engine's own would be above what it may give where it lacks the privilege: Podman's, and no more than ours.
+    let limit = |name: &str, resource: Resource, most: u64| {
+        let value = getrlimit(resource).maximum.unwrap_or(most).min(most);
+        json!({ "Name": name, "Soft": value, "Hard": value })
     };
     // Twice what is allowed: what the cell itself takes is in there, and who is first is to be us.
     let memory = limits.memory.saturating_mul(2).max(64 << 20).min(i64::MAX as u64);
@@ -263,7 +276,6 @@ fn container(
         "User": format!("{uid}:{gid}"),
         "WorkingDir": "/",
         "Hostname": "cell",
-        "Healthcheck": { "Test": ["NONE"] },
         "Labels": { LABEL: owner() },
         "HostConfig": {
             "AutoRemove": true,
@@ -279,7 +291,7 @@ fn container(
             "Memory": memory,
             "MemorySwap": memory,
             "LogConfig": { "Type": "none" },
-            "Ulimits": [limit("nofile", Resource::Nofile), limit("nproc", Resource::Nproc)],
+            "Ulimits": [limit("nofile", Resource::Nofile, 1 << 20), limit("nproc", Resource::Nproc, 1 << 15)],
             "Mounts": [mount(&own, CALLED_BY_ENGINE[0], true)?, mount(call, CALL_AT, false)?],
         },
     }))
