@@ -14,6 +14,7 @@ mod limits;
 mod names;
 mod network;
 mod output;
+mod own_kernel;
 mod syscalls;
 mod verdicts;
 mod witness;
