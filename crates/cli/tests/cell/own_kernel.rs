@@ -123,3 +123,29 @@ fn room_for_the_kernel_itself() {
     }
     gvisor("print(1)").flag("--memory", "32m").run().passes();
 }
+
+/// The whole tree of a process, with its names.
+fn below(pid: u32) -> Vec<(u32, String)> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let children: Vec<u32> = children.split_whitespace().filter_map(|child| child.parse().ok()).collect();
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
+    children.into_iter().flat_map(|child| std::iter::once((child, name(child))).chain(below(child))).collect()
+}
+
+#[test]
+fn killed_from_outside_is_no_verdict_on_the_program() {
+    if !has_runsc() {
+        return;
+    }
+    for who in ["hotcell-porter", "runsc"] {
+        let cell = gvisor("import time\ntime.sleep(600)");
+        let going = cell.start();
+        let find = |name: &str| below(going.child.id()).into_iter().find(|(_, own)| own == name);
+        wait_until("its kernel", || find("exe").is_some());
+        send(find(who).expect("it is there").0, "KILL");
+        let ran = going.finish();
+        assert_eq!((ran.code, ran.outcome.is_null()), (125, true), "{who}: {} {}", ran.stderr, ran.outcome);
+        assert!(ran.stderr.contains("killed from outside"), "{who}: {}", ran.stderr);
+    }
+    gvisor("import os\nos.kill(os.getpid(), 9)").run().exits(137);
+}

@@ -192,7 +192,8 @@ impl Visit {
             }
         };
         called.end();
-        let Some(status) = status else { return Ok(()) };
+        // The program's signal is a number of the runtime's own: a signal that it has itself is not the program's.
+        let Some(status) = status.filter(|status| !libc::WIFSIGNALED(*status)) else { return Ok(()) };
         if !laid.state().join(PID_FILE).exists() {
             return Err(called.complaint(runtime));
         }

@@ -22,6 +22,7 @@ impl State<'_> {
                 _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
             };
         };
+        let end = self.end_of(&counters)?;
         self.judge_counters(&counters);
         self.note_weaknesses(&counters);
         let ended = self.ended.unwrap_or(finished);
@@ -40,7 +41,7 @@ impl State<'_> {
         };
         let (peak, own_kernel) = (self.samples.processes_peak(), self.meters.own_kernel);
         Ok(Report {
-            end: self.end.unwrap_or(End::Killed),
+            end,
             killed: self.killed,
             usage: Usage {
                 wall: ended - started,
@@ -64,6 +65,16 @@ impl State<'_> {
             timings: self.timings,
             scratch: self.scratch.map(|dir| Scratch { dir }),
         })
+    }
+
+    /// As init told it. It is the last to go and has a word for every end but its own: that is our doing, or the kernel's for
+    /// want of memory, or somebody else's.
+    fn end_of(&self, counters: &Counters) -> Result<End, SandboxError> {
+        match self.end {
+            Some(end) => Ok(end),
+            None if self.killed.is_some() || counters.oom_kills > 0 => Ok(End::Killed),
+            None => Err(SandboxError::KilledFromOutside),
+        }
     }
 
     /// What the kernel counted while nobody looked.
