@@ -13,7 +13,7 @@ use hotcell_contract::{
     show_size,
 };
 
-use crate::backend::{AskedBackend, BackendError, Container, choose};
+use crate::backend::{AskedBackend, BackendError, Container, KERNEL_BYTES, choose};
 use crate::files::{open_regular, read_text};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
 use crate::trigger::{self, Trigger};
@@ -286,7 +286,7 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
     (request.limits, request.compile) = (limits, compile);
     (request.network, request.on_violation) = (network, on_violation);
     request.policy = policy.cloned();
-    can_connect(policy, request)
+    can_have_own_kernel(policy, request)
 }
 
 /// Who makes the cell, by the policy, by what the caller asks for and by what is run.
@@ -306,16 +306,21 @@ pub(crate) fn isolate_again(
     if policy.is_some_and(|policy| !policy.strict_when.is_empty()) && request.raised_by.is_none() {
         isolate(policy, asked, request)?;
     }
-    can_connect(policy, request)
+    can_have_own_kernel(policy, request)
 }
 
-/// A kernel of its own reaches nobody.
-fn can_connect(policy: Option<&Policy>, request: &Request) -> Result<(), PolicyError> {
-    let own_kernel = request.container.as_ref().is_some_and(Container::has_own_kernel);
-    if !own_kernel || request.network == NetworkPolicy::None {
+/// A kernel of its own reaches nobody, and needs room for itself.
+fn can_have_own_kernel(policy: Option<&Policy>, request: &Request) -> Result<(), PolicyError> {
+    if !request.container.as_ref().is_some_and(Container::has_own_kernel) {
         return Ok(());
     }
-    let error = BackendError::Network { network: format!("{:?}", request.network).to_lowercase() };
+    let error = if request.network != NetworkPolicy::None {
+        BackendError::Network { network: format!("{:?}", request.network).to_lowercase() }
+    } else if request.limits.memory_bytes < KERNEL_BYTES {
+        BackendError::Memory { memory: show_size(request.limits.memory_bytes), least: show_size(KERNEL_BYTES) }
+    } else {
+        return Ok(());
+    };
     match (policy, &request.raised_by) {
         (Some(policy), Some(trigger)) => Err(PolicyError::Refused {
             policy: policy.policy_id.clone(),

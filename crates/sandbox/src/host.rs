@@ -86,14 +86,18 @@ pub(crate) fn layers_of(
         put("syscalls", "served by a kernel of its own".into());
         put("limits", "rlimits FSIZE, NOFILE, NPROC inside".into());
         on.retain(|known| !matches!(known.layer.as_str(), "landlock" | "processes" | "identity"));
-        off.retain(|known| known.layer != "landlock");
+        off.retain(|known| !matches!(known.layer.as_str(), "landlock" | "processes"));
+        if let Base::None { why } = base {
+            let sampled =
+                "a sample every 10 to 100 ms of what the runtime's processes and its kernel's memory file take";
+            off.retain(|known| known.layer != "memory");
+            off.push(Applied::new("memory", format!("{sampled}, instead of a cgroup, because {why}")));
+        }
         let unseen =
             "what is refused inside a kernel of its own is not told to anybody: network, writes and system calls";
         off.push(Applied::new("witness", format!("{unseen} are contained and not on record")));
-        off.push(Applied::new(
-            "processes",
-            "counted by the runtime's own kernel; the cgroup bounds what it takes for them",
-        ));
+        let held = "RLIMIT_NPROC, held by the runtime's own kernel, which tells nobody when it refuses one";
+        off.push(Applied::new("processes", held));
     } else {
         put("namespaces", format!("user, pid, mount, network, ipc, uts, cgroup, by {name}"));
     }

@@ -42,6 +42,12 @@ pub struct Spec {
     pub engine: Option<Arc<dyn Engine>>,
 }
 
+impl Spec {
+    pub(crate) fn has_own_kernel(&self) -> bool {
+        self.runtime.as_ref().is_some_and(|runtime| runtime.kind.has_own_kernel())
+    }
+}
+
 /// Somebody who starts containers when asked to: a daemon, as a rule, of which this crate knows nothing.
 pub trait Engine: Debug + Send + Sync {
     fn name(&self) -> &str;
@@ -82,6 +88,12 @@ pub enum RuntimeKind {
     Youki,
     /// gVisor: a kernel of its own between the program and the host's.
     Runsc,
+}
+
+impl RuntimeKind {
+    pub fn has_own_kernel(self) -> bool {
+        self == RuntimeKind::Runsc
+    }
 }
 
 /// A host path, recursively and read-only, at a place in the cell.

@@ -185,7 +185,7 @@ pub(crate) const COUNT: u8 = b'c';
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromCell {
-    /// exec comes next. Fds: scratch, root, proc, the listener of the seccomp filter; the
+    /// exec comes next. Fds: scratch, proc; where the kernel is the host's, root and the listener of the seccomp filter; the
     /// socket of the broker, where there is one.
     Starting {
         mounts_ns: u64,
@@ -213,6 +213,17 @@ pub(crate) struct Rusage {
     pub(crate) max_rss: u64,
     pub(crate) read_bytes: u64,
     pub(crate) write_bytes: u64,
+}
+
+impl Rusage {
+    pub(crate) fn add(&mut self, one: &libc::rusage) {
+        let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
+        self.user_us += micros(one.ru_utime);
+        self.system_us += micros(one.ru_stime);
+        self.max_rss = self.max_rss.max(one.ru_maxrss as u64 * 1024);
+        self.read_bytes += one.ru_inblock as u64 * 512;
+        self.write_bytes += one.ru_oublock as u64 * 512;
+    }
 }
 
 /// A step of the set-up that the kernel refused; the parent makes the sentence.

@@ -102,21 +102,6 @@ fn what_is_proved_from_outside_of_another_kernel() {
     });
 }
 
-#[test]
-fn memory_of_another_kernel_is_the_programs() {
-    own_kernel(|| {
-        if !has_groups() {
-            return skip("without a cgroup nothing counts what another kernel takes");
-        }
-        let fill = "import time\nx = b'x' * (400 << 20)\ntime.sleep(1)\nprint(len(x))";
-        let run = |memory: &str| {
-            python(fill).flag("--runtime", "runsc").flag("--memory", memory).flag("--scratch", "1m").run()
-        };
-        run("128m").violates("MemoryLimitViolation");
-        run("1g").passes();
-    });
-}
-
 /// Into the cell at /src, beside the test's other files.
 fn put(cell: &Cell, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
     let dir = own(cell);

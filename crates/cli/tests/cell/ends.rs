@@ -51,14 +51,27 @@ fn launcher_of(hotcell: u32) -> Option<u32> {
         .expect("proc is mounted")
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .find(|pid: &u32| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let Some((name, rest)) = stat.rsplit_once(") ") else {
-                return false;
-            };
-            let parent = rest.split(' ').nth(1).and_then(|p| p.parse().ok());
-            name.ends_with("(hotcell-launch") && parent == Some(hotcell)
-        })
+        .find(|pid: &u32| parent_of(*pid).is_some_and(|(name, parent)| name == "hotcell-launch" && parent == hotcell))
+}
+
+/// The name of a process, and its parent.
+fn parent_of(pid: u32) -> Option<(String, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (name, rest) = stat.rsplit_once(") ")?;
+    Some((name.split_once('(')?.1.to_owned(), rest.split(' ').nth(1)?.parse().ok()?))
+}
+
+/// Who is between the program, which has this name, and the launcher: its init, and where a runtime makes the cell, that and
+/// who called it. Of an engine's only the init is ours.
+fn between(run: &Ready, name: &str) -> Vec<u32> {
+    let is_program = |pid: &u32| parent_of(*pid).is_some_and(|(own, _)| own == name);
+    let program = run.watch.processes().into_iter().map(i32::cast_unsigned).find(is_program);
+    let above = std::iter::successors(program, |pid| parent_of(*pid).map(|(_, parent)| parent)).skip(1);
+    let all: Vec<u32> = above.take_while(|pid| *pid > 1).collect();
+    match all.iter().position(|pid| *pid == run.launcher()) {
+        Some(at) => all[..at].to_vec(),
+        None => all.into_iter().take(1).collect(),
+    }
 }
 
 /// A start sweeps what launchers that were killed have left.
@@ -140,6 +153,33 @@ fn the_launcher_killed_takes_every_cell_with_it() {
     assert!(stderr.contains("the launcher died"), "{stderr}");
     sweep();
     run.watch.nothing_left();
+}
+
+#[test]
+fn a_cell_killed_from_outside_is_no_verdict_on_the_program() {
+    let mut left = 1;
+    for at in 0.. {
+        let mut run = ready(exec(&["sh", "-c", "echo ready; exec sleep 600"]));
+        wait_until("the program", || !between(&run, "sleep").is_empty());
+        let all = between(&run, "sleep");
+        left = left.max(all.len());
+        send(all[at], "KILL");
+        let (code, stderr) = run.end();
+        assert_eq!(code, 125, "{at} of {}: {stderr}", all.len());
+        assert!(stderr.contains("killed from outside"), "{stderr}");
+        run.watch.nothing_left();
+        if at + 1 == left {
+            break;
+        }
+    }
+    // The program itself, from outside or by itself, is a signal of its own.
+    let mut run = ready(exec(&["sh", "-c", "echo ready; exec sleep 600"]));
+    let is_program = |pid: &i32| parent_of(pid.cast_unsigned()).is_some_and(|(name, _)| name == "sleep");
+    wait_until("the program", || run.watch.processes().iter().any(is_program));
+    let program = run.watch.processes().into_iter().find(is_program).expect("it is there");
+    send(program.cast_unsigned(), "KILL");
+    assert_eq!(run.end().0, 137);
+    assert_eq!(run.watch.result()["failure_class"], "Signaled");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod limits;
 mod names;
 mod network;
 mod output;
+mod own_kernel;
 mod syscalls;
 mod verdicts;
 mod witness;

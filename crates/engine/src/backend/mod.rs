@@ -54,6 +54,8 @@ pub enum BackendError {
     UnknownRuntime(String),
     #[error("--network {network} is not possible with runsc: what its kernel reaches cannot be brokered from outside")]
     Network { network: String },
+    #[error("a memory limit of {memory} is too small for runsc, whose kernel takes 20 MiB of it: give {least} or more")]
+    Memory { memory: String, least: String },
     #[error("`{}` does not tell its version and `patched-runtime` is required", path.display())]
     NoVersion { path: PathBuf },
     #[error("{name} {version} has known holes ({what}) and `patched-runtime` is required: install {fixed} or newer")]
@@ -62,6 +64,9 @@ pub enum BackendError {
 
 /// Among what is required: a runtime that nothing is known against.
 pub(crate) const PATCHED: &str = "patched-runtime";
+
+/// With less, what a kernel of its own takes would be called the program's.
+pub(crate) const KERNEL_BYTES: u64 = 32 << 20;
 
 /// How people call them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -87,7 +87,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
                 tell_too_many();
             }
             while let Some(dead) = process::reap() {
-                add(&mut usage, &dead.usage);
+                usage.add(&dead.usage);
                 if dead.pid == main {
                     let ended = FromCell::Ended { status: dead.status, usage };
                     let _ = wire::send(supervisor, &ended, &[]);
@@ -96,13 +96,4 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             }
         }
     }
-}
-
-fn add(sum: &mut Rusage, one: &libc::rusage) {
-    let micros = |t: libc::timeval| t.tv_sec as u64 * 1_000_000 + t.tv_usec as u64;
-    sum.user_us += micros(one.ru_utime);
-    sum.system_us += micros(one.ru_stime);
-    sum.max_rss = sum.max_rss.max(one.ru_maxrss as u64 * 1024);
-    sum.read_bytes += one.ru_inblock as u64 * 512;
-    sum.write_bytes += one.ru_oublock as u64 * 512;
 }

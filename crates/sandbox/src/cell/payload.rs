@@ -38,7 +38,7 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
 
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;
     let [scratch, root, proc_dir] = run.view.each_ref().map(AsFd::as_fd);
-    let fds = [scratch, root, proc_dir, listener.as_fd()].into_iter().chain(run.egress.as_ref().map(AsFd::as_fd));
+    let fds = [scratch, proc_dir, root, listener.as_fd()].into_iter().chain(run.egress.as_ref().map(AsFd::as_fd));
     wire::send(&supervisor, &starting, &fds.collect::<Vec<_>>()).step("hand over the listener", "")?;
     drop(listener);
     // Only now: an fd on its way in a socket counts for the whole user, against the limit of whoever sends.

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::Applied;
 use crate::spec::Limits;
+use crate::sys::files;
 
 /// The place under which this process can make groups.
 pub(crate) enum Base {
@@ -163,10 +164,11 @@ impl Seed {
 }
 
 impl Group {
-    pub(crate) fn limit(&self, limits: &Limits) -> io::Result<()> {
+    /// `tasks` is how many may be in it.
+    pub(crate) fn limit(&self, limits: &Limits, tasks: u64) -> io::Result<()> {
         match self {
-            Group::V2(group) => group.limit(limits),
-            Group::V1(group) => group.limit(limits),
+            Group::V2(group) => group.limit(limits, tasks),
+            Group::V1(group) => group.limit(limits, tasks),
             Group::None => Ok(()),
         }
     }
@@ -229,9 +231,23 @@ fn memory_line(limits: &Limits) -> u64 {
 pub(crate) const INODE_COST: u64 = 2048;
 
 /// The init of the cell is one of the group's tasks and none of the program's.
-fn tasks_line(limits: &Limits) -> u64 {
+pub(crate) fn tasks_line(limits: &Limits) -> u64 {
     limits.processes.saturating_add(1)
 }
+
+/// The same where a kernel of its own is between. The program's limit is held inside: this line is for the host. gVisor has
+/// a process for each of the program's and, where it traces them, in each of these a thread for every thread of its own that
+/// has ever run it; its own are two for each of the program's tasks, one for each processor, and some more. But no cell takes
+/// more than a quarter of all the numbers that the host has for processes.
+pub(crate) fn kernel_tasks_line(limits: &Limits, processors: u64) -> u64 {
+    let own = limits.processes.saturating_mul(2).saturating_add(processors).saturating_add(64);
+    let all = limits.processes.saturating_mul(own).saturating_add(processors.saturating_mul(8)).saturating_add(256);
+    let numbers = files::read_proc("/proc/sys/kernel/pid_max").ok().and_then(|text| text.trim().parse::<u64>().ok());
+    all.min(numbers.unwrap_or(PID_MAX) / 4)
+}
+
+/// Where the kernel does not tell: the least that it has.
+const PID_MAX: u64 = 32768;
 
 /// Microseconds in each period of 100 ms. The kernel takes no less than 1 ms.
 fn cpu_quota(limits: &Limits) -> u64 {

@@ -10,7 +10,7 @@ use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use super::dir::{self, Dir, Mounts};
 use super::v2::open_meters;
-use super::{CPU_PERIOD_US, Counters, Meter, cpu_quota, memory_line, tasks_line};
+use super::{CPU_PERIOD_US, Counters, Meter, cpu_quota, memory_line};
 use crate::report::Applied;
 use crate::spec::Limits;
 
@@ -164,7 +164,7 @@ impl Group {
         self.unified.as_ref().map(Dir::fd)
     }
 
-    pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
+    pub(super) fn limit(&self, limits: &Limits, tasks: u64) -> io::Result<()> {
         let line = memory_line(limits).to_string();
         dir::write(self.memory.fd(), "memory.limit_in_bytes", &line)?;
         // Absent without swap accounting. Memory plus swap at the same line: no swap.
@@ -172,7 +172,7 @@ impl Group {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        dir::write(self.pids.fd(), "pids.max", &tasks_line(limits).to_string())?;
+        dir::write(self.pids.fd(), "pids.max", &tasks.to_string())?;
         if let Some(cpu) = &self.cpu {
             dir::write(cpu.fd(), "cpu.cfs_period_us", &CPU_PERIOD_US.to_string())?;
             dir::write(cpu.fd(), "cpu.cfs_quota_us", &cpu_quota(limits).to_string())?;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
 
 use super::dir::{self, Dir};
-use super::{CPU_PERIOD_US, Counters, Meter, cpu_quota, memory_line, tasks_line};
+use super::{CPU_PERIOD_US, Counters, Meter, cpu_quota, memory_line};
 use crate::report::Applied;
 use crate::spec::Limits;
 
@@ -137,7 +137,7 @@ impl Group {
         self.dir.fd()
     }
 
-    pub(super) fn limit(&self, limits: &Limits) -> io::Result<()> {
+    pub(super) fn limit(&self, limits: &Limits, tasks: u64) -> io::Result<()> {
         let dir = self.dir.fd();
         dir::write(dir, "memory.max", &memory_line(limits).to_string())?;
         // Absent where the kernel has no swap accounting; then swap is bounded by the host alone.
@@ -145,7 +145,7 @@ impl Group {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        dir::write(dir, "pids.max", &tasks_line(limits).to_string())?;
+        dir::write(dir, "pids.max", &tasks.to_string())?;
         if self.has_cpu {
             dir::write(dir, "cpu.max", &format!("{} {CPU_PERIOD_US}", cpu_quota(limits)))?;
         }

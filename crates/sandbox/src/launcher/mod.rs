@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::cell::{self, Birth, GID, UID};
-use crate::cgroup::{Base, Group, Seed};
+use crate::cgroup::{self, Base, Group, Seed};
 use crate::error::REQUIRED;
 use crate::host;
 use crate::oci;
@@ -81,6 +81,8 @@ struct Shape {
     cpu_group: bool,
     /// Made by a runtime, whom a porter calls, or in a container that an engine has made.
     porter: bool,
+    /// The porter is the first of a pid namespace: all that its runtime starts is in it, and dies with it.
+    own_pids: bool,
     /// In groups of ours. Out of an engine's only root can take a process.
     grouped: bool,
 }
@@ -96,13 +98,14 @@ impl Shape {
             own_network: plan.network != Network::Full,
             cpu_group: needs_cpu_group(plan.limits.milli_cpus),
             porter: plan.runtime.is_some() || plan.engine.is_some(),
+            own_pids: plan.runtime.as_ref().is_some_and(|runtime| runtime.kind.has_own_kernel()),
             grouped: root || plan.engine.is_none(),
         }
     }
 
     /// What most runs want.
     fn usual() -> Shape {
-        Shape { own_network: true, cpu_group: needs_cpu_group(2000), porter: false, grouped: true }
+        Shape { own_network: true, cpu_group: needs_cpu_group(2000), porter: false, own_pids: false, grouped: true }
     }
 }
 
@@ -116,8 +119,8 @@ struct Cell {
     joins: Vec<OwnedFd>,
     /// `None` once the supervisor has let go of the run.
     run: Option<OwnedFd>,
-    /// This is not the cell's init but who calls the runtime.
-    porter: bool,
+    /// This is who calls a runtime, and what it started does not die with it.
+    clears_up: bool,
 }
 
 impl Launcher {
@@ -203,6 +206,7 @@ impl Launcher {
             true => (libc::CLONE_NEWUSER | libc::CLONE_NEWNS, None),
             false => (CELL_NAMESPACES, seed.clone_into()),
         };
+        let flags = if shape.own_pids { flags | libc::CLONE_NEWPID } else { flags };
         match process::clone(flags, group) {
             Ok(Side::Child) => {
                 let birth = Birth {
@@ -228,8 +232,8 @@ impl Launcher {
             true => Ok(()),
             false => self.write_id_maps(pid, shape).and_then(|()| socket::send(leash.as_fd(), b"m", &[])),
         };
-        let porter = shape.porter;
-        let mut cell = Cell { pid, pidfd, leash, group: Group::None, joins: vec![], run: None, porter };
+        let clears_up = shape.porter && !shape.own_pids;
+        let mut cell = Cell { pid, pidfd, leash, group: Group::None, joins: vec![], run: None, clears_up };
         if let Err(e) = mapped {
             abandon(cell);
             seed.remove();
@@ -238,7 +242,7 @@ impl Launcher {
         match self.base(shape).complete(seed, shape.cpu_group) {
             Ok((group, joins)) => {
                 (cell.group, cell.joins) = (group, joins);
-                if porter {
+                if shape.porter {
                     match cell.group.entrance() {
                         Ok(entrance) => cell.joins.extend(entrance),
                         Err(e) => {
@@ -325,7 +329,11 @@ impl Launcher {
             None => self.make_cell(shape)?,
         };
         let cloned = wire::now_ns();
-        if let Err(e) = cell.group.limit(&plan.limits) {
+        let tasks = match shape.own_pids {
+            true => cgroup::kernel_tasks_line(&plan.limits, process::processors().into()),
+            false => cgroup::tasks_line(&plan.limits),
+        };
+        if let Err(e) = cell.group.limit(&plan.limits, tasks) {
             abandon(cell);
             return Err(failed("write the cgroup's limits", "")(e));
         }
@@ -463,7 +471,7 @@ impl Launcher {
 
 fn kill(cell: &Cell) {
     cell.group.kill();
-    if cell.porter {
+    if cell.clears_up {
         // It clears up, and ends when nothing of the container is left. EPIPE: it has.
         let _ = socket::send(cell.leash.as_fd(), b"k", &[]);
         return;

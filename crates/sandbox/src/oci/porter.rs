@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::fs::{Mode, OFlags};
+
 use super::bundle;
 use super::layout::Laid;
 use super::visit::Visit;
@@ -75,11 +77,12 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
     let Some(runtime) = plan.runtime.clone() else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("call the runtime", "");
     };
-    if runtime.kind == RuntimeKind::Runsc {
+    if runtime.kind.has_own_kernel() {
+        let proc = own_proc()?;
         let files = (visit.plan.as_fd(), contents);
         let (laid, scratch) = Laid::of_program(&runtime, &plan, order, files, (image.as_ref(), &trees))?;
         write(&laid, &bundle::of_program(&plan, order, &laid)?)?;
-        return visit.watch_from_outside(&runtime, &laid, &plan, &scratch, wire::now_ns() - start);
+        return visit.watch_from_outside(&runtime, &laid, &plan, [&scratch, &proc], wire::now_ns() - start);
     }
     let group = cgroup::Loan::new();
     let laid = Laid::of_shell(&runtime)?;
@@ -89,6 +92,14 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
         cgroup::cover_second_kind().step("cover the second kind of cgroups", "")?;
     }
     visit.send_in(&runtime, &laid, order, (image.as_ref(), &trees), start)
+}
+
+/// Of the pid namespace that this process is the first of: it lists what the runtime starts, and nobody else.
+fn own_proc() -> Result<OwnedFd, Failure> {
+    let flags = mount::MS_NOSUID | mount::MS_NODEV | mount::MS_NOEXEC;
+    mount::mount_new(c"proc", c"/proc", flags, c"").step("mount", "/proc")?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open("/proc", flags, Mode::empty()).step("open", "/proc")
 }
 
 fn write(laid: &Laid, config: &serde_json::Value) -> Result<(), Failure> {

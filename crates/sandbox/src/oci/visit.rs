@@ -48,6 +48,7 @@ pub(super) struct Visit {
 struct Called {
     pid: Pid,
     status: Option<i32>,
+    usage: Rusage,
     said: std::fs::File,
     signals: OwnedFd,
 }
@@ -164,11 +165,11 @@ impl Visit {
         runtime: &Runtime,
         laid: &Laid,
         plan: &Plan,
-        scratch: &OwnedFd,
+        view: [&OwnedFd; 2],
         mounts_ns: u64,
     ) -> Result<(), Failure> {
         let started = FromCell::Starting { mounts_ns };
-        wire::send(&self.supervisor, &started, &[scratch.as_fd()]).step("tell the supervisor", "")?;
+        wire::send(&self.supervisor, &started, &view.map(AsFd::as_fd)).step("tell the supervisor", "")?;
         let mut called = self.call(runtime, laid, None)?;
         (self.streams, self.groups) = (vec![], vec![]);
         let status = loop {
@@ -191,13 +192,15 @@ impl Visit {
             }
         };
         called.end();
-        let Some(status) = status else { return Ok(()) };
+        // The program's signal is a number of the runtime's own: a signal that it has itself is not the program's.
+        let Some(status) = status.filter(|status| !libc::WIFSIGNALED(*status)) else { return Ok(()) };
         if !laid.state().join(PID_FILE).exists() {
             return Err(called.complaint(runtime));
         }
         let error = log::last_error(&called.said().unwrap_or_default());
         let ended = match error.as_deref().and_then(log::not_started) {
-            None => FromCell::Ended { status, usage: Rusage::default() },
+            // Of its memory most is mapped from files, or by several: samples tell it better.
+            None => FromCell::Ended { status, usage: Rusage { max_rss: 0, ..called.usage } },
             Some(NotStarted::Refused { path, errno: libc::ENOENT })
                 if path.is_some_and(|path| laid.has(plan, path)) =>
             {
@@ -269,7 +272,7 @@ impl Visit {
             process::wait_for(pid);
             return Err(io::Error::from_raw_os_error(refused.get())).step("execute the runtime", &runtime.path);
         }
-        Ok(Called { pid, status: None, said: said.into(), signals })
+        Ok(Called { pid, status: None, usage: Rusage::default(), said: said.into(), signals })
     }
 }
 
@@ -325,6 +328,7 @@ impl Called {
 
     fn reap(&mut self) {
         while let Some(dead) = process::reap() {
+            self.usage.add(&dead.usage);
             if dead.pid == self.pid {
                 self.status = Some(dead.status);
             }

@@ -22,8 +22,9 @@ impl State<'_> {
                 _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
             };
         };
+        let end = self.end_of(&counters)?;
         self.judge_counters(&counters);
-        self.note_weaknesses();
+        self.note_weaknesses(&counters);
         let ended = self.ended.unwrap_or(finished);
         self.timings.run = ended - started;
         self.timings.collect = finished - ended;
@@ -38,9 +39,9 @@ impl State<'_> {
                 (self.rusage.user_us.max(seen.saturating_sub(self.rusage.system_us)), self.rusage.system_us)
             }
         };
-        let peak = self.samples.processes_peak();
+        let (peak, own_kernel) = (self.samples.processes_peak(), self.meters.own_kernel);
         Ok(Report {
-            end: self.end.unwrap_or(End::Killed),
+            end,
             killed: self.killed,
             usage: Usage {
                 wall: ended - started,
@@ -50,7 +51,7 @@ impl State<'_> {
                     .memory_peak
                     .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
                 // The cell's init is in the group and no process of the program's.
-                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).or(peak),
+                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).filter(|_| !own_kernel).or(peak),
                 scratch: self.samples.scratch_peak(),
                 read_bytes: self.rusage.read_bytes,
                 write_bytes: self.rusage.write_bytes,
@@ -66,6 +67,16 @@ impl State<'_> {
         })
     }
 
+    /// As init told it. It is the last to go and has a word for every end but its own: that is our doing, or the kernel's for
+    /// want of memory, or somebody else's.
+    fn end_of(&self, counters: &Counters) -> Result<End, SandboxError> {
+        match self.end {
+            Some(end) => Ok(end),
+            None if self.killed.is_some() || counters.oom_kills > 0 => Ok(End::Killed),
+            None => Err(SandboxError::KilledFromOutside),
+        }
+    }
+
     /// What the kernel counted while nobody looked.
     fn judge_counters(&mut self, counters: &Counters) {
         let limits = &self.spec.limits;
@@ -77,15 +88,19 @@ impl State<'_> {
             let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
             self.record_once(Kind::Disk, detail, "SIGXFSZ");
         }
-        for (kind, detail, evidence) in
-            judge_limits::counted(counters.oom_kills, counters.pids_refused, &self.spec.limits)
-        {
+        // What is refused to a kernel of its own the program has not asked for.
+        let refused = if self.meters.own_kernel { 0 } else { counters.pids_refused };
+        for (kind, detail, evidence) in judge_limits::counted(counters.oom_kills, refused, &self.spec.limits) {
             self.record_once(kind, detail, evidence);
         }
     }
 
     /// What was weaker in this very run.
-    fn note_weaknesses(&mut self) {
+    fn note_weaknesses(&mut self, counters: &Counters) {
+        if self.meters.own_kernel && counters.pids_refused > 0 {
+            let what = format!("the cgroup refused the runtime's own kernel a task, {} times", counters.pids_refused);
+            self.degraded.push(Applied::new("processes", what));
+        }
         if self.unseen > 0 {
             let what = format!("{} calls of a program that nobody may read could not be looked at", self.unseen);
             self.degraded.push(Applied::new("witness", what));

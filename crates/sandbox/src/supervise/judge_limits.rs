@@ -173,7 +173,9 @@ impl Samples {
 
     fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> ((u64, bool), Duration) {
         let census = meters.census();
-        self.counted(census.tasks);
+        if !meters.own_kernel {
+            self.counted(census.tasks);
+        }
         self.last.processes = census.each_cpu.len();
         self.cpu_seen.extend(census.each_cpu);
         // Both are less than the truth or equal to it: one misses the dead that nobody waited for, the other what

@@ -65,11 +65,12 @@ impl State<'_> {
             FromCell::Starting { mounts_ns } => {
                 self.timings.mounts = Duration::from_nanos(mounts_ns);
                 self.scratch = fds.next();
+                self.meters.proc = fds.next();
                 // A kernel of its own shows nothing but that.
-                if let (Some(root), Some(proc)) = (fds.next(), fds.next()) {
+                if let (Some(proc), Some(root)) = (&self.meters.proc, fds.next()) {
                     let device = self.scratch.as_ref().and_then(|dir| rustix::fs::fstat(dir).ok());
                     let device = device.map(|stat| stat.st_dev).filter(|_| self.spec.limits.scratch > 0);
-                    let proc_id = rustix::fs::fstat(&proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+                    let proc_id = rustix::fs::fstat(proc).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
                     let network = self.spec.network;
                     self.witness = self.wake.try_clone().ok().map(|wake| Witness {
                         root,
@@ -79,7 +80,6 @@ impl State<'_> {
                         quiet: self.spec.quiet.clone(),
                         wake,
                     });
-                    self.meters.proc = Some(proc);
                 }
                 let now = Instant::now();
                 self.timings.exec = now - self.asked;

@@ -9,11 +9,15 @@ use crate::cgroup::Meter;
 use crate::report::Moved;
 use crate::tasks;
 
+use super::memory_files::MemoryFiles;
+
 /// What can be read of a cell while it runs.
 pub(super) struct Meters {
     pub(super) group: Vec<(Meter, OwnedFd)>,
     /// The cell's own /proc: it lists the cell's processes only.
     pub(super) proc: Option<OwnedFd>,
+    /// They are those of a kernel of its own, whose tasks say nothing of the program's, and whose memory is the program's.
+    pub(super) own_kernel: bool,
 }
 
 /// Bytes in memory.
@@ -82,6 +86,9 @@ impl Meters {
 
     /// Tasks of the program, as its group counts them: init is in it too.
     pub(super) fn tasks(&self) -> Option<u64> {
+        if self.own_kernel {
+            return None;
+        }
         Some(self.keyed(Meter::PidsCurrent, "")?.saturating_sub(1))
     }
 
@@ -90,6 +97,9 @@ impl Meters {
     }
 
     pub(super) fn forks_refused(&self) -> u64 {
+        if self.own_kernel {
+            return 0;
+        }
         self.keyed(Meter::PidsRefused, "max").unwrap_or(0)
     }
 
@@ -108,6 +118,7 @@ impl Meters {
     pub(super) fn census(&self) -> Census {
         let mut sum = Census::default();
         let Some(proc) = &self.proc else { return sum };
+        let mut files = MemoryFiles::default();
         tasks::each(proc.as_fd(), |pid, fields| {
             let ticks = |n: usize| Duration::from_millis(tasks::field(fields, n) * 10);
             sum.cpu += ticks(14) + ticks(15) + ticks(16) + ticks(17);
@@ -117,9 +128,14 @@ impl Meters {
             sum.each_cpu.push((pid, ticks(14) + ticks(15)));
             sum.tasks += tasks::threads(fields);
             let status = living(proc.as_fd(), pid, "status");
-            sum.memory.anonymous += kilobytes(&status, "RssAnon:");
-            sum.memory.shared += kilobytes(&status, "RssShmem:");
+            let anonymous = kilobytes(&status, "RssAnon:");
+            sum.memory.anonymous += anonymous;
+            match self.own_kernel {
+                true => files.add(proc.as_fd(), pid, anonymous),
+                false => sum.memory.shared += kilobytes(&status, "RssShmem:"),
+            }
         });
+        sum.memory.anonymous += files.bytes();
         sum
     }
 
@@ -127,11 +143,17 @@ impl Meters {
     pub(super) fn memory_exact(&self) -> Memory {
         let mut sum = Memory::default();
         let Some(proc) = &self.proc else { return sum };
+        let mut files = MemoryFiles::default();
         tasks::each(proc.as_fd(), |pid, _| {
             let rollup = living(proc.as_fd(), pid, "smaps_rollup");
-            sum.anonymous += kilobytes(&rollup, "Pss_Anon:");
-            sum.shared += kilobytes(&rollup, "Pss_Shmem:");
+            let anonymous = kilobytes(&rollup, "Pss_Anon:");
+            sum.anonymous += anonymous;
+            match self.own_kernel {
+                true => files.add(proc.as_fd(), pid, anonymous),
+                false => sum.shared += kilobytes(&rollup, "Pss_Shmem:"),
+            }
         });
+        sum.anonymous += files.bytes();
         sum
     }
 

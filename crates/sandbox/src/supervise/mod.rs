@@ -11,6 +11,7 @@ mod ending;
 mod escort;
 mod input;
 mod judge_limits;
+mod memory_files;
 mod messages;
 mod meters;
 mod notices;
@@ -82,7 +83,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
         stderr: Stream::new(stderr, streams.stderr, streams.keep, limit).map_err(io("prepare stderr"))?,
         witness: None,
         scratch: None,
-        meters: Meters { group: vec![], proc: None },
+        meters: Meters { group: vec![], proc: None, own_kernel: spec.has_own_kernel() },
         samples: Samples::default(),
         observation: Observation::of(streams.observer),
         asked,

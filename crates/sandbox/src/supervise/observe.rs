@@ -60,15 +60,16 @@ impl<'a> Observation<'a> {
     /// What the last sample for the limits found, and what only an observer wants to know.
     fn sample(&mut self, now: Instant, samples: &Samples, meters: &Meters) -> Sample {
         let last = samples.last();
+        let tasks = (!meters.own_kernel).then_some(last.tasks);
         let (memory, processes) = if meters.has_group() {
             let cache = if last.memory_is_rough { meters.memory_reclaimable() } else { 0 };
             (last.memory.saturating_sub(cache), meters.tasks())
         } else if last.memory_is_rough && last.processes > 1 {
             // Forks share pages, and the sum has them for each: here each is counted once.
             let exact = |_| meters.memory_exact().without_scratch(last.scratch);
-            (self.exact.look(now, exact).min(last.memory), Some(last.tasks))
+            (self.exact.look(now, exact).min(last.memory), tasks)
         } else {
-            (last.memory, Some(last.tasks))
+            (last.memory, tasks)
         };
         // What an orphan moved is forgotten with it: the sum can fall, and what was seen was seen.
         let most = |before: Option<Moved>| match (before, meters.moved()) {
