@@ -3,7 +3,7 @@
 use crate::cgroup::Base;
 use crate::launcher::host_id_base;
 use crate::report::Applied;
-use crate::spec::{Runtime, RuntimeKind};
+use crate::spec::Runtime;
 use crate::sys::files;
 
 /// Who the program is, seen from the host.
@@ -81,7 +81,7 @@ pub(crate) fn layers_of(
         on.push(Applied::new(layer, mechanism));
     };
     put("filesystem", "a read-only root in a mount namespace of its own; one writable tmpfs".into());
-    if runtime.kind == RuntimeKind::Runsc {
+    if runtime.kind.has_own_kernel() {
         put("namespaces", format!("pid, mount, network, ipc, uts, and a kernel of its own by {name}"));
         put("syscalls", "served by a kernel of its own".into());
         put("limits", "rlimits FSIZE, NOFILE, NPROC inside".into());
@@ -92,7 +92,7 @@ pub(crate) fn layers_of(
         off.push(Applied::new("witness", format!("{unseen} are contained and not on record")));
         off.push(Applied::new(
             "processes",
-            "counted by the runtime's own kernel; the cgroup bounds what it takes for them",
+            "counted by the runtime's own kernel, which tells nobody; the cgroup bounds what it takes for them",
         ));
     } else {
         put("namespaces", format!("user, pid, mount, network, ipc, uts, cgroup, by {name}"));

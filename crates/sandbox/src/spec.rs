@@ -54,6 +54,13 @@ pub enum RuntimeKind {
     Runsc,
 }
 
+impl RuntimeKind {
+    /// Between the program and the host's.
+    pub fn has_own_kernel(self) -> bool {
+        self == RuntimeKind::Runsc
+    }
+}
+
 /// A host path, recursively and read-only, at a place in the cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tree {

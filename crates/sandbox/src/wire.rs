@@ -102,6 +102,12 @@ impl Plan {
     }
 }
 
+impl Plan {
+    pub(crate) fn has_own_kernel(&self) -> bool {
+        self.runtime.as_ref().is_some_and(|runtime| runtime.kind.has_own_kernel())
+    }
+}
+
 fn read_at(fd: BorrowedFd<'_>, mut buf: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buf.is_empty() {
         let n = rustix::io::pread(fd, &mut *buf, offset)?;

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::cell::{self, Birth, GID, UID};
-use crate::cgroup::{Base, Group, Seed};
+use crate::cgroup::{self, Base, Group, Meter, Seed};
 use crate::error::REQUIRED;
 use crate::host;
 use crate::oci;
@@ -308,7 +308,11 @@ impl Launcher {
             None => self.make_cell(shape)?,
         };
         let cloned = wire::now_ns();
-        if let Err(e) = cell.group.limit(&plan.limits) {
+        let mut limits = plan.limits.clone();
+        if plan.has_own_kernel() {
+            limits.processes = cgroup::tasks_of_a_kernel(limits.processes);
+        }
+        if let Err(e) = cell.group.limit(&limits) {
             abandon(cell);
             return Err(failed("write the cgroup's limits", "")(e));
         }
@@ -318,7 +322,9 @@ impl Launcher {
             Some(runtime) => host::layers_of(runtime, &self.base, self.landlock, &self.ids),
         };
         let launched = self.order(&cell, &plan, run_fds).and_then(|()| {
-            let meters = cell.group.meters();
+            let mut meters = cell.group.meters();
+            // What is counted there are no processes of the program's.
+            meters.retain(|(meter, _)| *meter != Meter::PidsCurrent || !plan.has_own_kernel());
             let message = FromLauncher::Launched {
                 pid: cell.pid,
                 meters: meters.iter().map(|(meter, _)| *meter).collect(),

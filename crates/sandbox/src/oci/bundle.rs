@@ -28,7 +28,7 @@ pub(super) struct Bundle<'a> {
 
 impl Bundle<'_> {
     pub(super) fn config(&self, kind: RuntimeKind) -> Result<Value, Failure> {
-        let own_kernel = kind == RuntimeKind::Runsc;
+        let own_kernel = kind.has_own_kernel();
         let mut mounts = vec![json!({
             "destination": "/proc",
             "type": "proc",

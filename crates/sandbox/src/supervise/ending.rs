@@ -38,7 +38,8 @@ impl State<'_> {
                 (self.rusage.user_us.max(seen.saturating_sub(self.rusage.system_us)), self.rusage.system_us)
             }
         };
-        let peak = self.samples.processes_peak();
+        let own_kernel = self.spec.runtime.as_ref().is_some_and(|runtime| runtime.kind.has_own_kernel());
+        let peak = counters.processes_peak.map(|n| n.saturating_sub(1)).or(self.samples.processes_peak());
         Ok(Report {
             end: self.end.unwrap_or(End::Killed),
             killed: self.killed,
@@ -50,7 +51,7 @@ impl State<'_> {
                     .memory_peak
                     .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
                 // The cell's init is in the group and no process of the program's.
-                processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).or(peak),
+                processes_peak: peak.filter(|_| !own_kernel),
                 scratch: self.samples.scratch_peak(),
                 read_bytes: self.rusage.read_bytes,
                 write_bytes: self.rusage.write_bytes,
