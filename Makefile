@@ -9,7 +9,7 @@ TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps lint deny unit test-root test-user test-programs test-backends test-vm endurance bench clean
+.PHONY: build test deps lint deny unit test-root test-user test-programs test-backends conformance test-vm endurance bench clean
 
 build:
 	$(CARGO) build --release
@@ -69,6 +69,12 @@ test-backends: target/hostile/hostile
 	cp $(TARGET)/release/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
 	HOTCELL_TEST_RUNTIME=crun HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
 	$(CARGO) test --quiet -p hotcell-cli --test cell; status=$$?; rm -rf $$dir; exit $$status
+	tests/conformance --check
+
+# What each backend of this host proves, into docs/backends.md.
+conformance: target/hostile/hostile
+	@$(CARGO) build --quiet --release
+	tests/conformance
 
 # And on another kernel with cgroup v2: as root, without what no kernel decides; as a user with a delegated subtree, what groups decide; as a user without,
 # who has had all of it on this host already, what depends on the kernel.

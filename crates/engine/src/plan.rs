@@ -385,7 +385,7 @@ fn words(spec: &Spec, words: &[OsString]) -> Result<(), PlanError> {
 
 /// A runtime that lets nothing of ours in reads all of it from a file of JSON.
 fn text<'a>(spec: &Spec, what: &'static str, all: impl IntoIterator<Item = &'a OsStr>) -> Result<(), PlanError> {
-    let by_runsc = spec.runtime.as_ref().is_some_and(|runtime| runtime.kind == sandbox::RuntimeKind::Runsc);
+    let by_runsc = spec.runtime.as_ref().is_some_and(|runtime| runtime.kind.has_own_kernel());
     match all.into_iter().find(|given| by_runsc && given.to_str().is_none()) {
         Some(given) => Err(PlanError::NotText { what, given: given.to_string_lossy().into_owned() }),
         None => Ok(()),

@@ -176,6 +176,23 @@ fn a_program_that_says_what_a_runtime_would_is_not_believed() {
     });
 }
 
+/// What another kernel takes for itself and for each process is none of the program's.
+#[test]
+fn processes_of_another_kernel() {
+    own_kernel(|| {
+        let crowd = |many: &str| {
+            attack("fork-crowd").program(&[many]).flag("--runtime", "runsc").flag("--processes", "12").run()
+        };
+        let ran = crowd("12");
+        ran.passes();
+        assert_eq!((ran.out(), &ran.outcome["usage"]["processes_peak"]), ("12 all\n", &serde_json::Value::Null));
+        let ran = crowd("200");
+        ran.passes();
+        assert_eq!(ran.out(), "12 EAGAIN\n");
+        attack("exit").program(&["0"]).flag("--runtime", "runsc").flag("--processes", "1").run().passes();
+    });
+}
+
 #[test]
 fn what_another_kernel_refuses_is_contained() {
     own_kernel(|| {

@@ -1,11 +1,11 @@
 //! Records in SQLite: one row a run or refusal. The SQL is plain, so that another database can have it too.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotcell_contract::{ExecutionRecord, FailureClass, RecordStatus, Stats};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::owner::Owner;
 
@@ -38,6 +38,9 @@ pub(super) struct Store {
     pub(super) db: Connection,
 }
 
+/// For others who are at it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// From one version to the next, in order: each is carried out once, and none is ever changed.
 const MIGRATIONS: [&str; 4] = [
     "CREATE TABLE records (
@@ -65,12 +68,12 @@ const COLUMNS: &str = "record_id, sandbox_id, tenant_id, user_id, run_id, langua
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Store, StoreError> {
         let mut db = Connection::open(path)?;
-        db.busy_timeout(Duration::from_secs(10))?;
+        db.busy_timeout(PATIENCE)?;
         // Most runs are alone here: each would put the log of what was written into the file, and throw the log away, in
         // more time than the rest of it takes. It is done once in so many pages, which is what the next one has to read.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         db.pragma_update(None, "wal_autocheckpoint", 64)?;
-        db.pragma_update(None, "journal_mode", "WAL")?;
+        write_ahead(&db)?;
         // A crash of the host may lose the newest records, never the file; the audit log has them too.
         db.pragma_update(None, "synchronous", "NORMAL")?;
         let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -197,6 +200,19 @@ impl Store {
             stats.p99_wall_time_seconds = at(0.99);
         }
         Ok(stats)
+    }
+}
+
+/// Many may open a new file at once, and one of them changes it: SQLite refuses the others without waiting as it does otherwise.
+fn write_ahead(db: &Connection) -> Result<(), rusqlite::Error> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match db.pragma_update(None, "journal_mode", "WAL") {
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done => return done,
+        }
     }
 }
 
