@@ -3,19 +3,19 @@
 CARGO ?= cargo
 TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
-PACKAGES := gcc g++ junit4 python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc
+PACKAGES := gcc g++ junit4 python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman
 # Toolchains, by the program: any way of having it is good.
 TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps lint deny unit test-root test-user test-programs test-backends conformance test-vm endurance bench clean
+.PHONY: build test deps lint deny unit test-root test-user test-programs test-backends test-engines conformance test-vm endurance bench clean
 
 build:
 	$(CARGO) build --release
 
 # Installs what the tests need and runs all of them.
-test: deps lint deny unit test-root test-user test-programs test-backends test-vm
+test: deps lint deny unit test-root test-user test-programs test-backends test-engines test-vm
 
 # Only what is missing is installed, so that a machine that has everything needs no network and no root.
 deps:
@@ -71,10 +71,23 @@ test-backends: target/hostile/hostile
 	$(CARGO) test --quiet -p hotcell-cli --test cell; status=$$?; rm -rf $$dir; exit $$status
 	tests/conformance --check
 
+# The same tests with an engine's containers: what only engines can do wrong, and what a cell must hold, by engines that are
+# started for it. All of them: `HOTCELL_TEST_RUNTIME=docker tests/engine docker cargo test -p hotcell-cli --test cell`.
+test-engines: target/hostile/hostile
+	@$(CARGO) build --quiet --release
+	@for engine in docker podman; do \
+		export HOTCELL_BIN=$$PWD/$(TARGET)/release/hotcell; \
+		tests/engine $$engine sh -ec "$(CARGO) test --quiet -p hotcell-cli --test cell engines::; \
+		tests/conformance --check --only $$engine" || exit 1; \
+	done
+	HOTCELL_TEST_RUNTIME=docker HOTCELL_BIN=$$PWD/$(TARGET)/release/hotcell \
+	tests/engine docker $(CARGO) test --quiet -p hotcell-cli --test cell -- limits:: verdicts:: escape:: witness::
+
 # What each backend of this host proves, into docs/backends.md.
 conformance: target/hostile/hostile
 	@$(CARGO) build --quiet --release
 	tests/conformance
+	for engine in docker podman; do tests/engine $$engine tests/conformance --only $$engine || exit 1; done
 
 # And on another kernel with cgroup v2: as root, without what no kernel decides; as a user with a delegated subtree, what groups decide; as a user without,
 # who has had all of it on this host already, what depends on the kernel.
