@@ -16,7 +16,7 @@ use crate::policy::PolicyError;
 use crate::trigger::Trigger;
 pub use docker::{Docker, NamedImage};
 pub use runtimes::{FoundRuntime, survey as survey_runtimes};
-use runtimes::{must_be_patched, name_of, named, usual, version_must_be_patched};
+use runtimes::{is_of_the_system, must_be_patched, name_of, named, usual, version_must_be_patched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -109,7 +109,11 @@ pub struct AskedBackend {
 impl AskedBackend {
     /// An image, or a runtime by its path: nobody but the caller knows what is in them.
     pub fn is_of_the_callers_own(&self) -> bool {
-        self.image.is_some() || self.runtime.as_ref().is_some_and(|name| name.as_os_str().as_bytes().contains(&b'/'))
+        self.image.is_some() || self.has_own_runtime()
+    }
+
+    fn has_own_runtime(&self) -> bool {
+        self.runtime.as_ref().is_some_and(|name| name.as_os_str().as_bytes().contains(&b'/'))
     }
 }
 
@@ -181,6 +185,14 @@ pub(crate) fn choose(
         Backend::Oci => {}
     }
     let found = match &asked.runtime {
+        // It would be the caller's word for what the policy demands. Asked for its version, it would run already.
+        Some(path) if policy.is_some() && asked.has_own_runtime() && !is_of_the_system(path) => {
+            let why = format!(
+                "`{}` is a runtime of your own: give the name of one of the system's, or leave --runtime out",
+                path.display()
+            );
+            return refuse(FailureClass::PolicyViolation, why);
+        }
         Some(name) => named(name),
         None => usual(strict),
     };
