@@ -391,6 +391,66 @@ fn an_image_is_the_root() {
     });
 }
 
+/// What an image has where the cell has something of its own: a link, a file, a directory that lacks most.
+#[test]
+fn an_image_may_have_anything_where_the_cells_own_is() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    let uses = "set -e; cd /work; echo a > a; echo b > /tmp/b; echo c > /dev/shm/c; cat a /tmp/b /dev/shm/c; \
+                head -n 1 /etc/passwd; cat /etc/own; cat /src/main";
+    each(|name| {
+        for kind in ["nothing", "links", "files", "dead links"] {
+            let cell =
+                exec(&["/bin/busybox", "sh", "-c", &format!("alias cat='busybox cat' head='busybox head'\n{uses}")]);
+            let root = image(&cell);
+            std::fs::create_dir_all(root.join("etc")).expect("the test's own directory");
+            std::fs::write(root.join("etc/own"), "of the image\n").expect("the test's own directory");
+            std::fs::create_dir_all(root.join("var/tmp")).expect("the test's own directory");
+            for at in ["tmp", "work", "src", "dev", "proc"] {
+                match kind {
+                    "links" => symlink("var/tmp", root.join(at)).expect("the test's own directory"),
+                    "dead links" => symlink("/nowhere", root.join(at)).expect("the test's own directory"),
+                    "files" => std::fs::write(root.join(at), "").expect("the test's own directory"),
+                    _ => {}
+                }
+            }
+            let input = own(&cell).join("source");
+            std::fs::create_dir(&input).expect("the test's own directory");
+            std::fs::write(input.join("main"), "the source\n").expect("the test's own directory");
+            let ran = cell.flag("--runtime", name).flag("--image", &root).flag("--input", &input).run();
+            ran.passes();
+            let passwd = "cell:x:1000:1000:cell:/work:/bin/sh";
+            assert_eq!(ran.out(), format!("a\nb\nc\n{passwd}\nof the image\nthe source\n"), "{name}, {kind}");
+        }
+    });
+}
+
+#[test]
+fn the_result_names_the_image() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    each(|name| {
+        let run = |program: &str, images: &str| {
+            let cell = exec(&[program, "true"]).flag("--runtime", name).env("HOTCELL_IMAGES", images);
+            let root = image(&cell);
+            (cell.flag("--image", &root).run(), root)
+        };
+        let (ran, root) = run("/bin/busybox", "/nowhere");
+        ran.passes();
+        assert_eq!(ran.outcome["runtime_config"]["image"], root.to_str().expect("text"));
+        let (ran, _) = run("/bin/nope", "/nowhere");
+        assert_eq!((ran.code, ran.class()), (127, "SetupFailure"), "{}", ran.outcome);
+        let message = ran.outcome["message"].as_str().expect("a sentence");
+        assert!(message.contains("`/bin/nope` is not found in the image"), "{message}");
+        let (ran, _) = run("/bin/busybox", "somewhere");
+        ran.refused("HOTCELL_IMAGES is `somewhere`, which is not an absolute path");
+        let ran = exec(&["/bin/true"]).flag("--runtime", name).run();
+        assert_eq!(ran.outcome["runtime_config"]["image"], serde_json::Value::Null);
+    });
+}
+
 /// What a runtime resolves from the host's root, from the container's, and from its own working directory, must not
 /// differ: links that lead to each of them, by ways that only one of them has.
 #[test]

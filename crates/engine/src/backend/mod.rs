@@ -36,6 +36,8 @@ pub enum BackendError {
     ImageOfNothing,
     #[error("there is no place to unpack images in: set HOME, or HOTCELL_IMAGES")]
     NoStore,
+    #[error("HOTCELL_IMAGES is `{}`, which is not an absolute path: give one that begins with /", .0.display())]
+    RelativeStore(PathBuf),
     #[error(transparent)]
     Image(ImageError),
     #[error(
@@ -129,6 +131,14 @@ impl Container {
         matches!(self, Container::Oci { runtime, .. } if runtime.kind == RuntimeKind::Runsc)
     }
 
+    /// The digest of its image, or where it lies.
+    pub(crate) fn image_name(&self) -> Option<String> {
+        match self {
+            Container::Oci { image, .. } => image.as_ref().map(Image::name),
+            Container::Engine(docker) => docker.image.as_ref().map(|image| image.id.clone()),
+        }
+    }
+
     /// What its image wants to be set; nothing where there is no image.
     pub(crate) fn image_env(&self) -> Option<&[(OsString, OsString)]> {
         match self {
@@ -217,6 +227,9 @@ pub(crate) fn choose(
     }
     let image = asked.image.as_deref().map(|path| {
         let store = asked.images.as_deref().ok_or(BackendError::NoStore)?;
+        if store.is_relative() {
+            return Err(BackendError::RelativeStore(store.to_owned()));
+        }
         image::open(path, store).map_err(BackendError::Image)
     });
     Ok(Some(Container::Oci { runtime, image: image.transpose()? }))

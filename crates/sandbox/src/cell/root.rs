@@ -147,6 +147,7 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     };
     if let Some(options) = options {
         ["root", "upper", "work"].into_iter().try_for_each(dir)?;
+        begin_upper()?;
         mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
         rustix::process::chdir("root").step("enter the root", "")?;
     }
@@ -155,7 +156,6 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     // What an image has in it may be links to anywhere: anywhere is inside.
     rustix::process::chroot(".").step("enter the root", "")?;
     if options.is_some() {
-        dir("dev")?;
         mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
     }
     skeleton(&host)?;
@@ -165,6 +165,15 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     rustix::process::fchdir(&at).step("enter the root", "")?;
     mount::pivot_here().step("pivot to the root", "")?;
     Ok(host)
+}
+
+/// Directories of every root, of which the cell makes something.
+const PLACES: [&str; 6] = ["proc", "dev", "etc", "src", "work", "tmp"];
+
+/// What is laid over an image, in `upper`: what it has under these names is beneath, if it is a directory. Anything else is not
+/// there, a link among it. And what others own could not be added to.
+pub(crate) fn begin_upper() -> Result<(), Failure> {
+    PLACES.iter().try_for_each(|name| dir(Path::new("upper").join(name)))
 }
 
 fn mask() -> Result<(), Failure> {
@@ -181,9 +190,7 @@ fn mask() -> Result<(), Failure> {
 
 /// What every root has, made in the working directory.
 pub(crate) fn skeleton(host: &Host) -> Result<(), Failure> {
-    for name in ["proc", "dev", "dev/shm", "etc", "src", "work", "tmp"] {
-        dir(name)?;
-    }
+    PLACES.into_iter().chain(["dev/shm"]).try_for_each(dir)?;
     for (path, text) in ETC {
         // An image has its own.
         if rustix::fs::statat(CWD, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_err() {

@@ -52,6 +52,7 @@ impl Laid {
         let at = cover(runtime)?;
         if let Some(image) = image {
             mount::attach(image.as_fd(), CWD, c"lower").step("attach the image", "")?;
+            root::begin_upper()?;
             let options = c"lowerdir=lower,upperdir=upper,workdir=work";
             mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
         }
@@ -59,7 +60,6 @@ impl Laid {
         rustix::process::chroot("root").step("enter the root", "")?;
         rustix::process::chdir("/").step("enter the root", "")?;
         if image.is_some() {
-            let _ = rustix::fs::mkdirat(CWD, "dev", Mode::from_raw_mode(0o755));
             mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
         }
         root::skeleton(&host)?;
