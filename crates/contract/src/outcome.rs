@@ -158,6 +158,8 @@ pub struct Layer {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RuntimeConfig {
     pub backend: String,
+    /// What the root was made of: `sha256:` and the digest of an image, or the path of a directory that has none. Null without.
+    pub image: Option<String>,
     pub argv: Vec<String>,
     pub language: Option<String>,
     /// The program that runs it, and its version where it is known.

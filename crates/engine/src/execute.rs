@@ -11,10 +11,10 @@ use crate::build::{Built, build};
 use crate::capsule;
 use crate::collect::collect;
 use crate::egress::Broker;
-use crate::judge::{Verdict, judge};
+use crate::judge::{self, Verdict, judge};
 use crate::lease::LeasedRun;
 use crate::outcome::{Toolchain, outcome, phase};
-use crate::plan::{PlanError, plan};
+use crate::plan::{self, PlanError, plan};
 use crate::product;
 use crate::request::Request;
 use crate::sentinel::{Sentinel, observer};
@@ -131,6 +131,9 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     }
     let program = planned.run.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
     let mut verdict = judge(&report, request.on_violation, &program);
+    if report.end == (End::NotExecuted { errno: judge::ENOENT }) && plan::has_image(request) {
+        verdict.message = Some(judge::not_in_image(&program));
+    }
     if let (Some(FailureClass::RuntimeError), Some(parse)) = (verdict.class, &planned.parse) {
         ask_the_parser(launcher, parse, &mut verdict)?;
     }

@@ -150,11 +150,18 @@ pub const NOT_FOUND: &str = "execve: not found";
 /// The evidence of a program that is there and can't be executed.
 pub const NOT_EXECUTABLE: &str = "execve: refused";
 
-const ENOENT: i32 = 2;
+pub(crate) const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
 /// What the cell says of a program whose interpreter is not there.
 const ELIBACC: i32 = 79;
 const ENOEXEC: i32 = 8;
+
+/// The same of one that is not in an image.
+pub(crate) fn not_in_image(program: &str) -> String {
+    format!(
+        "`{program}` is not found in the image: give the path of a program in it, or of one under /src with --input"
+    )
+}
 
 fn not_executed(program: &str, errno: i32) -> String {
     match errno {

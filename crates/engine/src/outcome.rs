@@ -7,6 +7,7 @@ use hotcell_contract::{
 use hotcell_sandbox::{self as sandbox, Network, Report, Spec};
 use sha2::{Digest, Sha256};
 
+use crate::backend::Container;
 use crate::judge::{self, Verdict};
 use crate::keys::hex;
 use crate::request::Request;
@@ -109,6 +110,7 @@ pub(crate) fn outcome(
         degraded: layers(&report.degraded),
         runtime_config: RuntimeConfig {
             backend: backend(spec),
+            image: request.container.as_ref().and_then(Container::image_name),
             argv: spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
             language: language.map(|toolchain| toolchain.language.clone()),
             toolchain: language.map(|toolchain| toolchain.program.clone()),

@@ -105,7 +105,7 @@ pub(crate) fn plan(request: &Request) -> Result<Planned, PlanError> {
             Ok(Planned { run, compile: None, parse: None, prepare: None, language: None, args: vec![] })
         }
         // Toolchains are found on the host, and an image has its own.
-        Program::Source { .. } if image_env(request).is_some() => Err(PlanError::SourceInImage),
+        Program::Source { .. } if has_image(request) => Err(PlanError::SourceInImage),
         Program::Source { language, source, args } => {
             let sources = sources(request, source, &mut run)?;
             let own = is_callers_choice(request);
@@ -232,10 +232,15 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
     let proxy = if network == Network::Brokered { proxy_variables(&request.allowed_hosts) } else { vec![] };
     let of_image = image_env(request).map(<[_]>::to_vec).unwrap_or_default();
     spec.env = environment(&[&of_image, &proxy[..], &request.env].concat())?;
-    if image_env(request).is_none() {
+    if !has_image(request) {
         system(&mut spec);
     }
     Ok(spec)
+}
+
+/// Whether the root is an image's.
+pub(crate) fn has_image(request: &Request) -> bool {
+    image_env(request).is_some()
 }
 
 fn image_env(request: &Request) -> Option<&[(OsString, OsString)]> {

@@ -31,7 +31,9 @@ pub(crate) enum Backend {
 fn images_dir() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = || absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    absolute("HOTCELL_IMAGES").or_else(|| Some(cache()?.join("hotcell/images")))
+    // Ours: what cannot be used is refused, and not passed over.
+    let given = std::env::var_os("HOTCELL_IMAGES").filter(|path| !path.is_empty()).map(PathBuf::from);
+    given.or_else(|| Some(cache()?.join("hotcell/images")))
 }
 
 impl BackendArgs {

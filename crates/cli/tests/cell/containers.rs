@@ -306,6 +306,84 @@ fn one_with_known_holes_is_refused_where_that_is_required() {
     assert!(run("1.4.1").stderr.contains("called"), "a new one is called");
 }
 
+/// A runtime of this kind whose program is the script itself: what it says is the program's output.
+fn pretended_kernel(cell: &Cell, does: &str) -> PathBuf {
+    let path = own(cell).join("runsc");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo runsc version 20990101.0 && exit\n\
+         while [ $# -gt 0 ]; do [ \"$1\" = --pid-file ] && echo 1 > \"$2\"; shift; done\n{does}\n"
+    );
+    std::fs::write(&path, script).expect("the test's own directory");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+    path
+}
+
+#[test]
+fn a_runtime_has_nothing_of_ours_and_leaves_nothing() {
+    if backend().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    let cell = exec(&["true"]);
+    let does = "for n in 0 1 2 3 4 5 6 7 8 9; do [ -e /proc/$$/fd/$n ] && echo $n; done\n\
+                touch \"$TMPDIR/left\" \"$XDG_RUNTIME_DIR/left\" \"$_LIBCONTAINER_STATEDIR/left\" && echo \"$TMPDIR\"";
+    let path = pretended_kernel(&cell, does);
+    let ran = cell.flag("--runtime", path).run();
+    ran.passes();
+    let temporary = ran.out().strip_prefix("0\n1\n2\n").expect("three streams, and no more").trim_end();
+    assert!(temporary.starts_with('/') && !Path::new(temporary).join("left").exists(), "{temporary}");
+}
+
+#[test]
+fn one_that_never_tells_its_version_is_none() {
+    if backend().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    for does in ["exec sleep 1000", "echo runc version 1.4.1; exec sleep 1000", "echo runc version 1.4.1; sleep 1000 &"]
+    {
+        let cell = exec(&["true"]);
+        let path = own(&cell).join("runc");
+        std::fs::write(&path, format!("#!/bin/sh\n{does}\n")).expect("the test's own directory");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+        cell.flag("--runtime", path).run().refused("does not end within 5 s");
+    }
+}
+
+/// What it says of itself is the caller's word: no policy takes that for what it demands.
+#[test]
+fn a_runtime_of_the_callers_own_satisfies_no_policy() {
+    if backend().is_some() {
+        return skip("the cells are a runtime's");
+    }
+    let run = |policy: Option<&str>, name: &str| {
+        let cell = exec(&["false"]);
+        let called = own(&cell).join("called");
+        let path = own(&cell).join("own");
+        let script = format!("#!/bin/sh\necho {name} version release-20991231.0; touch {}; exit 1\n", called.display());
+        std::fs::write(&path, script).expect("the test's own directory");
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+        let cell = cell.flag("--runtime", &path);
+        let ran = match policy {
+            Some(policy) => cell.flag("--policy", policy).start(),
+            None => cell.start(),
+        };
+        wait_until("the end", || ran.processes().is_empty());
+        (called.exists(), ran.finish())
+    };
+    for (policy, name) in [("strict", "runsc"), ("fast", "runc"), ("balanced", "runc")] {
+        let (called, ran) = run(Some(policy), name);
+        ran.refused("a runtime of your own");
+        assert!(!called, "{policy}: it was executed");
+    }
+    // Without a policy the caller is the operator.
+    let (called, ran) = run(None, "runc");
+    assert!(called, "{}", ran.stderr);
+    each(|name| {
+        let path = path_of(name).expect("it is there");
+        let policy = if name == "runsc" { "strict" } else { "balanced" };
+        exec(&["true"]).flag("--runtime", path).flag("--policy", policy).run().passes();
+    });
+}
+
 /// A root file system with one program in it.
 fn image(cell: &Cell) -> PathBuf {
     let root = own(cell).join("image");
@@ -327,6 +405,66 @@ fn an_image_is_the_root() {
         // Another kernel has a place for its own.
         let sys = if name == "runsc" { "sys\n" } else { "" };
         assert_eq!(ran.out(), format!("bin\ndev\netc\nproc\nsrc\n{sys}tmp\nwork\n"));
+    });
+}
+
+/// What an image has where the cell has something of its own: a link, a file, a directory that lacks most.
+#[test]
+fn an_image_may_have_anything_where_the_cells_own_is() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    let uses = "set -e; cd /work; echo a > a; echo b > /tmp/b; echo c > /dev/shm/c; cat a /tmp/b /dev/shm/c; \
+                head -n 1 /etc/passwd; cat /etc/own; cat /src/main";
+    each(|name| {
+        for kind in ["nothing", "links", "files", "dead links"] {
+            let cell =
+                exec(&["/bin/busybox", "sh", "-c", &format!("alias cat='busybox cat' head='busybox head'\n{uses}")]);
+            let root = image(&cell);
+            std::fs::create_dir_all(root.join("etc")).expect("the test's own directory");
+            std::fs::write(root.join("etc/own"), "of the image\n").expect("the test's own directory");
+            std::fs::create_dir_all(root.join("var/tmp")).expect("the test's own directory");
+            for at in ["tmp", "work", "src", "dev", "proc"] {
+                match kind {
+                    "links" => symlink("var/tmp", root.join(at)).expect("the test's own directory"),
+                    "dead links" => symlink("/nowhere", root.join(at)).expect("the test's own directory"),
+                    "files" => std::fs::write(root.join(at), "").expect("the test's own directory"),
+                    _ => {}
+                }
+            }
+            let input = own(&cell).join("source");
+            std::fs::create_dir(&input).expect("the test's own directory");
+            std::fs::write(input.join("main"), "the source\n").expect("the test's own directory");
+            let ran = cell.flag("--runtime", name).flag("--image", &root).flag("--input", &input).run();
+            ran.passes();
+            let passwd = "cell:x:1000:1000:cell:/work:/bin/sh";
+            assert_eq!(ran.out(), format!("a\nb\nc\n{passwd}\nof the image\nthe source\n"), "{name}, {kind}");
+        }
+    });
+}
+
+#[test]
+fn the_result_names_the_image() {
+    if !Path::new("/bin/busybox").exists() {
+        return skip("busybox is not installed");
+    }
+    each(|name| {
+        let run = |program: &str, images: &str| {
+            let cell = exec(&[program, "true"]).flag("--runtime", name).env("HOTCELL_IMAGES", images);
+            let root = image(&cell);
+            (cell.flag("--image", &root).run(), root)
+        };
+        let (ran, root) = run("/bin/busybox", "/nowhere");
+        ran.passes();
+        assert_eq!(ran.outcome["runtime_config"]["image"], root.to_str().expect("text"));
+        let (ran, _) = run("/bin/nope", "/nowhere");
+        assert_eq!((ran.code, ran.class()), (127, "SetupFailure"), "{}", ran.outcome);
+        let message = ran.outcome["message"].as_str().expect("a sentence");
+        assert!(message.contains("`/bin/nope` is not found in the image"), "{message}");
+        let (ran, _) = run("/bin/busybox", "somewhere");
+        ran.refused("HOTCELL_IMAGES is `somewhere`, which is not an absolute path");
+        let ran = exec(&["/bin/true"]).flag("--runtime", name).run();
+        assert_eq!(ran.outcome["runtime_config"]["image"], serde_json::Value::Null);
     });
 }
 

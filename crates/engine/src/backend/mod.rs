@@ -16,7 +16,7 @@ use crate::policy::PolicyError;
 use crate::trigger::Trigger;
 pub use docker::{Docker, NamedImage};
 pub use runtimes::{FoundRuntime, Hole, survey as survey_runtimes};
-use runtimes::{known_hole, must_be_patched, name_of, named, usual, version_must_be_patched};
+use runtimes::{is_of_the_system, known_hole, must_be_patched, name_of, named, usual, version_must_be_patched};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
@@ -36,6 +36,8 @@ pub enum BackendError {
     ImageOfNothing,
     #[error("there is no place to unpack images in: set HOME, or HOTCELL_IMAGES")]
     NoStore,
+    #[error("HOTCELL_IMAGES is `{}`, which is not an absolute path: give one that begins with /", .0.display())]
+    RelativeStore(PathBuf),
     #[error(transparent)]
     Image(ImageError),
     #[error(
@@ -109,7 +111,11 @@ pub struct AskedBackend {
 impl AskedBackend {
     /// An image, or a runtime by its path: nobody but the caller knows what is in them.
     pub fn is_of_the_callers_own(&self) -> bool {
-        self.image.is_some() || self.runtime.as_ref().is_some_and(|name| name.as_os_str().as_bytes().contains(&b'/'))
+        self.image.is_some() || self.has_own_runtime()
+    }
+
+    fn has_own_runtime(&self) -> bool {
+        self.runtime.as_ref().is_some_and(|name| name.as_os_str().as_bytes().contains(&b'/'))
     }
 }
 
@@ -123,6 +129,14 @@ pub enum Container {
 impl Container {
     pub fn has_own_kernel(&self) -> bool {
         matches!(self, Container::Oci { runtime, .. } if runtime.kind == RuntimeKind::Runsc)
+    }
+
+    /// The digest of its image, or where it lies.
+    pub(crate) fn image_name(&self) -> Option<String> {
+        match self {
+            Container::Oci { image, .. } => image.as_ref().map(Image::name),
+            Container::Engine(docker) => docker.image.as_ref().map(|image| image.id.clone()),
+        }
     }
 
     /// What its image wants to be set; nothing where there is no image.
@@ -181,6 +195,14 @@ pub(crate) fn choose(
         Backend::Oci => {}
     }
     let found = match &asked.runtime {
+        // It would be the caller's word for what the policy demands. Asked for its version, it would run already.
+        Some(path) if policy.is_some() && asked.has_own_runtime() && !is_of_the_system(path) => {
+            let why = format!(
+                "`{}` is a runtime of your own: give the name of one of the system's, or leave --runtime out",
+                path.display()
+            );
+            return refuse(FailureClass::PolicyViolation, why);
+        }
         Some(name) => named(name),
         None => usual(strict),
     };
@@ -205,6 +227,9 @@ pub(crate) fn choose(
     }
     let image = asked.image.as_deref().map(|path| {
         let store = asked.images.as_deref().ok_or(BackendError::NoStore)?;
+        if store.is_relative() {
+            return Err(BackendError::RelativeStore(store.to_owned()));
+        }
         image::open(path, store).map_err(BackendError::Image)
     });
     Ok(Some(Container::Oci { runtime, image: image.transpose()? }))

@@ -1,9 +1,13 @@
 //! Which runtimes this host has, what they say of themselves, and what is known against them.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
 
 use hotcell_sandbox::{Runtime, RuntimeKind};
 
@@ -142,12 +146,21 @@ fn find(name: &str) -> Option<PathBuf> {
     PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| is_program(path))
 }
 
+/// Whether a path is in one of the places where runtimes are looked for.
+pub(super) fn is_of_the_system(path: &Path) -> bool {
+    let dir = path.parent().and_then(|dir| dir.canonicalize().ok());
+    dir.is_some_and(|dir| PLACES.iter().any(|place| Path::new(place).canonicalize().is_ok_and(|place| place == dir)))
+}
+
 fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// So long one may think about its version.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What it answers to `--version`: the beginning of it, whatever it is.
-fn said(path: &Path) -> std::io::Result<String> {
+fn said(path: &Path) -> io::Result<String> {
     let mut asked = Command::new(path)
         .arg("--version")
         .env_clear()
@@ -155,14 +168,37 @@ fn said(path: &Path) -> std::io::Result<String> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
+        .process_group(0)
         .spawn()?;
-    let mut bytes = vec![];
-    let read = asked.stdout.take().map_or(Ok(0), |out| out.take(4096).read_to_end(&mut bytes));
-    // One that goes on talking is none.
-    let _ = asked.kill();
+    let said = asked.stdout.take().map_or(Ok(vec![]), hear);
+    // One that goes on is none, and neither is who it leaves behind. Gone already, as a rule.
+    if let Some(group) = i32::try_from(asked.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
     asked.wait()?;
-    read?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(String::from_utf8_lossy(&said?).into_owned())
+}
+
+/// The first 4096 bytes, or all there are.
+fn hear(mut from: ChildStdout) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let (mut said, mut buf) = (vec![], [0u8; 4096]);
+    loop {
+        let left = rustix::event::Timespec::try_from(until.saturating_duration_since(Instant::now()));
+        let left = left.map_err(|_| io::ErrorKind::InvalidInput)?;
+        let ready = match rustix::event::poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&left)) {
+            Err(rustix::io::Errno::INTR) => continue,
+            ready => ready?,
+        };
+        if ready == 0 {
+            return Err(io::Error::other(format!("it does not end within {} s", PATIENCE.as_secs())));
+        }
+        let n = from.read(&mut buf[said.len()..])?;
+        said.extend_from_slice(&buf[said.len()..][..n]);
+        if n == 0 || said.len() == buf.len() {
+            return Ok(said);
+        }
+    }
 }
 
 /// `runc version 1.1.5+ds1`, `youki version: 0.5.7`, `runsc version release-20241028.0`.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use hotcell_contract::is_hex;
 use serde::Deserialize;
@@ -42,7 +42,6 @@ pub(super) struct Plan {
     /// Of the configuration, in hex.
     pub(super) digest: String,
     pub(super) env: Vec<(OsString, OsString)>,
-    pub(super) workdir: Option<PathBuf>,
     /// The lowest first.
     pub(super) layers: Vec<Layer>,
 }
@@ -113,8 +112,6 @@ struct Configuration {
 struct Defaults {
     #[serde(default)]
     env: Option<Vec<String>>,
-    #[serde(default)]
-    working_dir: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -284,8 +281,7 @@ fn plan(config: &[u8], blobs: Vec<(String, Option<String>)>) -> Result<Plan, Ima
     }
     let defaults = config.config.unwrap_or_default();
     let env = defaults.env.unwrap_or_default().iter().map(|line| variable(line)).collect::<Result<_, _>>()?;
-    let workdir = defaults.working_dir.filter(|dir| !dir.is_empty()).map(|dir| workdir(&dir)).transpose()?;
-    Ok(Plan { digest, env, workdir, layers })
+    Ok(Plan { digest, env, layers })
 }
 
 fn variable(line: &str) -> Result<(OsString, OsString), ImageError> {
@@ -293,14 +289,4 @@ fn variable(line: &str) -> Result<(OsString, OsString), ImageError> {
     let (name, value) =
         pair.ok_or_else(|| ImageError::corrupt(format!("`{}` is no variable", shown(line.as_bytes()))))?;
     Ok((name.into(), value.into()))
-}
-
-/// As it is in the image.
-fn workdir(dir: &str) -> Result<PathBuf, ImageError> {
-    let path = Path::new(dir);
-    let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    if !path.is_absolute() || !plain || dir.contains('\0') {
-        return Err(ImageError::corrupt(format!("`{}` is no working directory", shown(dir.as_bytes()))));
-    }
-    Ok(path.components().collect())
 }

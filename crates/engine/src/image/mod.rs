@@ -43,10 +43,18 @@ pub struct Image {
     pub digest: String,
     /// What the image wants to be set.
     pub env: Vec<(OsString, OsString)>,
-    /// As seen from inside.
-    pub workdir: Option<PathBuf>,
     /// Devices and FIFOs of the image that are not in the root.
     pub left_out: u64,
+}
+
+impl Image {
+    /// Its digest, or where it lies when it has none.
+    pub(crate) fn name(&self) -> String {
+        match self.digest.is_empty() {
+            true => self.root.display().to_string(),
+            false => self.digest.clone(),
+        }
+    }
 }
 
 /// `path` is a layout of the Open Container Initiative, an archive of one, an archive of `docker save`, or an unpacked root.
@@ -58,7 +66,7 @@ pub fn open(path: &Path, store: &Path) -> Result<Image, ImageError> {
 fn open_within(path: &Path, store: &Path, room: Room) -> Result<Image, ImageError> {
     let (source, plan) = match source::find(path)? {
         Found::Root(root) => {
-            return Ok(Image { root, digest: String::new(), env: vec![], workdir: None, left_out: 0 });
+            return Ok(Image { root, digest: String::new(), env: vec![], left_out: 0 });
         }
         Found::Layout(source) => {
             let plan = manifest::of_layout(&source)?;
@@ -71,7 +79,7 @@ fn open_within(path: &Path, store: &Path, room: Room) -> Result<Image, ImageErro
     };
     let (root, about) = Store::open(store)?.get_or_make(&plan.digest, |root| fill(&source, &plan, root, room))?;
     let digest = format!("sha256:{}", plan.digest);
-    Ok(Image { root, digest, env: plan.env, workdir: plan.workdir, left_out: about.left_out })
+    Ok(Image { root, digest, env: plan.env, left_out: about.left_out })
 }
 
 fn fill(source: &Source, plan: &Plan, root: &root::Root, mut room: Room) -> Result<About, ImageError> {

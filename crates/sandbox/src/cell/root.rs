@@ -140,6 +140,7 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     rustix::process::chdir("/proc").step("enter the root", "")?;
     if let Below::Tree(tree) = below {
         ["root", "lower", "upper", "work"].into_iter().try_for_each(dir)?;
+        begin_upper()?;
         mount::attach(tree, CWD, c"lower").step("attach the image", "")?;
         let options = c"lowerdir=lower,upperdir=upper,workdir=work";
         mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
@@ -151,10 +152,7 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     rustix::process::chroot(".").step("enter the root", "")?;
     match below {
         Below::Nothing => {}
-        Below::Tree(_) => {
-            dir("dev")?;
-            mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
-        }
+        Below::Tree(_) => mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?,
         Below::Container => {
             show_again(&host, Path::new(""), &NOT_OF_THE_IMAGE)?;
             dir("etc")?;
@@ -192,7 +190,8 @@ fn show_again(container: &Host, at: &Path, but: &[&str]) -> Result<(), Failure> 
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let name = if at.as_os_str().is_empty() { Path::new(".") } else { at };
     let from = match rustix::fs::openat(container.dir().step("open", at)?, name, flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return Ok(()),
+        // One that is a link is none of the cell's.
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => return Ok(()),
         from => from.step("open", at)?,
     };
     for entry in rustix::fs::Dir::read_from(&from).step("look into", at)? {
@@ -219,6 +218,15 @@ fn show_again(container: &Host, at: &Path, but: &[&str]) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Directories of every root, of which the cell makes something.
+const PLACES: [&str; 6] = ["proc", "dev", "etc", "src", "work", "tmp"];
+
+/// What is laid over an image, in `upper`: what it has under these names is beneath, if it is a directory. Anything else is not
+/// there, a link among it. And what others own could not be added to.
+pub(crate) fn begin_upper() -> Result<(), Failure> {
+    PLACES.iter().try_for_each(|name| dir(Path::new("upper").join(name)))
+}
+
 fn mask() -> Result<(), Failure> {
     for name in MASKED {
         let target = c_path(format!("proc/{name}")).step("mask", name)?;
@@ -233,9 +241,7 @@ fn mask() -> Result<(), Failure> {
 
 /// What every root has, made in the working directory.
 pub(crate) fn skeleton(host: &Host) -> Result<(), Failure> {
-    for name in ["proc", "dev", "dev/shm", "etc", "src", "work", "tmp"] {
-        dir(name)?;
-    }
+    PLACES.into_iter().chain(["dev/shm"]).try_for_each(dir)?;
     for (path, text) in ETC {
         // An image has its own.
         if rustix::fs::statat(CWD, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_err() {

@@ -52,6 +52,7 @@ impl Laid {
         let at = cover(runtime)?;
         if let Some(image) = image {
             mount::attach(image.as_fd(), CWD, c"lower").step("attach the image", "")?;
+            root::begin_upper()?;
             let options = c"lowerdir=lower,upperdir=upper,workdir=work";
             mount::mount_new(c"overlay", c"root", MS_NOSUID | MS_NODEV, options).step("mount the image", "")?;
         }
@@ -59,7 +60,6 @@ impl Laid {
         rustix::process::chroot("root").step("enter the root", "")?;
         rustix::process::chdir("/").step("enter the root", "")?;
         if image.is_some() {
-            let _ = rustix::fs::mkdirat(CWD, "dev", Mode::from_raw_mode(0o755));
             mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
         }
         root::skeleton(&host)?;
@@ -108,6 +108,10 @@ impl Laid {
         self.at.join("state")
     }
 
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.at.join("temporary")
+    }
+
     /// Whether a program of this path, from where it was to be executed, is in the root: links lead to the root itself.
     pub(super) fn has(&self, plan: &Plan, path: &str) -> bool {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -126,7 +130,7 @@ fn cover(runtime: &Runtime) -> Result<PathBuf, Failure> {
     let place = c_path(at).step("mount the bundle", at)?;
     mount::mount_new(c"tmpfs", &place, MS_NOSUID | MS_NODEV, c"mode=711").step("mount the bundle", at)?;
     rustix::process::chdir(at).step("enter the bundle", at)?;
-    for name in ["bundle", "state", "root", "places", "lower", "upper", "work"] {
+    for name in ["bundle", "state", "temporary", "root", "places", "lower", "upper", "work"] {
         rustix::fs::mkdirat(CWD, name, Mode::from_raw_mode(0o755)).step("make the bundle", name)?;
     }
     Ok(at.to_owned())

@@ -1,6 +1,6 @@
 //! A runtime at work, and who waits for it.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -240,7 +240,7 @@ impl Visit {
         };
         let path = c_path(&runtime.path).step("call the runtime", &runtime.path)?;
         let argv = CArray::new(arguments(runtime, laid, self.root).step("call the runtime", &runtime.path)?);
-        let env = CArray::new(vec![c"PATH=/usr/sbin:/usr/bin:/sbin:/bin".to_owned()]);
+        let env = CArray::new(environment(laid).step("call the runtime", &runtime.path)?);
         let groups = if init.is_some() { &[][..] } else { &self.groups[..] };
         let refused = std::cell::Cell::new(0);
         let pid = process::spawn(&mut || {
@@ -257,6 +257,7 @@ impl Visit {
                 for (fd, number) in placed.into_iter().zip(0..) {
                     process::place(fd?.as_fd(), number)?;
                 }
+                process::close_on_exec_from(PORTER)?;
                 if let Some(init) = init {
                     process::place(init.as_fd(), PORTER)?;
                 }
@@ -274,6 +275,19 @@ impl Visit {
         }
         Ok(Called { pid, status: None, usage: Rusage::default(), said: said.into(), signals })
     }
+}
+
+/// What a runtime writes down for itself is gone with the bundle, however it ends. The last is where runc and crun make a copy of
+/// themselves.
+fn environment(laid: &Laid) -> io::Result<Vec<CString>> {
+    let own = |name: &str| {
+        let mut word = OsString::from(format!("{name}="));
+        word.push(laid.temporary());
+        c_path(word)
+    };
+    let path = Ok(c"PATH=/usr/sbin:/usr/bin:/sbin:/bin".to_owned());
+    let all = ["TMPDIR", "XDG_RUNTIME_DIR", "_LIBCONTAINER_STATEDIR"].map(own);
+    std::iter::once(path).chain(all).collect()
 }
 
 /// How each runtime is asked to make the container and to stay with it.

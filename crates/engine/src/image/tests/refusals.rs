@@ -96,8 +96,6 @@ fn other_hosts_and_other_things() {
     fewer.config["rootfs"]["diff_ids"] = json!([]);
     refused(&fewer.layout_archive(), "it has 2 layers, and its configuration 0");
     for (what, value, says) in [
-        ("WorkingDir", json!("/a/../../b"), "`/a/../../b` is no working directory"),
-        ("WorkingDir", json!("work"), "`work` is no working directory"),
         ("Env", json!(["A=1", "=2"]), "`=2` is no variable"),
         ("Env", json!(["A=\0"]), "`A=\\0` is no variable"),
         ("Env", json!(7), "the configuration cannot be read"),
