@@ -255,8 +255,9 @@ impl Policy {
         if when.paths.len() + when.words.len() > 1000 {
             bad("strict_when", "a list of more than 1000".into(), "give fewer");
         }
-        if !when.is_empty() && self.backend.as_deref() == Some("native") {
-            bad("strict_when", "given".into(), "backend native has no kernel of its own: leave one of them out");
+        if let Some(backend) = self.backend.as_deref().filter(|name| *name != "oci" && !when.is_empty()) {
+            let why = format!("backend {backend} has no kernel of its own: leave one of them out");
+            bad("strict_when", "given".into(), &why);
         }
         if self.python == PythonLayer::Capsule && self.allowed_languages != ["python"] {
             bad("python", "capsule".into(), "allowed_languages must be [\"python\"]");

@@ -123,7 +123,8 @@ fn what_contradicts_itself() {
         ("a trigger of two words", with("strict_when = { words = [\"two words\"] }"), "strict_when.words"),
         ("an empty word", with("strict_when = { words = [\"\"] }"), "strict_when.words"),
         ("a trigger that is no text", with("strict_when = { words = [1] }"), "strict_when"),
-        ("triggers without a kernel", with("backend = \"native\"\nstrict_when = { words = [\"x\"] }"), "strict_when"),
+        ("natively strict", with("backend = \"native\"\nstrict_when = { words = [\"x\"] }"), "strict_when"),
+        ("strict by an engine", with("backend = \"docker\"\nstrict_when = { words = [\"x\"] }"), "strict_when"),
         ("unknown layer", with("require = [\"cgroup\", \"luck\"]"), "require"),
     ]);
 }
