@@ -1,0 +1,184 @@
+//! Runs: asked for, looked at, called off.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::Response;
+use hotcell_contract::{KeyScope, RunRequest};
+use hotcell_engine::new_id;
+use serde::Deserialize;
+
+use super::{Answer, Id, body, json, query};
+use crate::auth::Caller;
+use crate::convert::{Job, job_of};
+use crate::problem::Problem;
+use crate::run::{How, Idempotency, Run};
+use crate::service::Service;
+use crate::settings::MAX_IDEMPOTENCY_KEY;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manner {
+    /// Answer when it has ended; otherwise at once.
+    #[serde(default = "yes")]
+    pub(super) wait: bool,
+    /// Let it go on when whoever waits for it goes away.
+    #[serde(default)]
+    pub(super) keep: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) async fn create(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    caller.may(KeyScope::Run)?;
+    let manner: Manner = query(&uri)?;
+    let read = body::read(&service, &headers, body).await?;
+    let asked: RunRequest = read.json(&headers)?;
+    let (bytes, sha256) = (read.len(), read.sha256());
+    drop(read);
+    let idempotency = idempotency(&headers, sha256)?;
+    let by = caller.clone();
+    let make = move |service: &Arc<Service>| job_of(service, &by, &asked, bytes);
+    ask(&service, &caller, manner, idempotency, make).await
+}
+
+/// Puts a job into the queue and answers as it was asked to.
+pub(super) async fn ask(
+    service: &Arc<Service>,
+    caller: &Caller,
+    manner: Manner,
+    idempotency: Option<Idempotency>,
+    make: impl FnOnce(&Arc<Service>) -> Result<Job, Problem> + Send + 'static,
+) -> Answer {
+    let id = new_id();
+    if let Some(asked) = &idempotency
+        && let Some((before, id)) = service.results.claim(&caller.tenant, asked, &id)
+    {
+        return again(service, caller, &manner, asked, &before, &id).await;
+    }
+    let how = How { is_kept: !manner.wait || manner.keep, idempotency: idempotency.clone() };
+    let by = caller.clone();
+    let submitted = service.blocking(move |service| {
+        let mut job = make(service)?;
+        let asked_id = job.request.request_id.take().filter(|id| Some(id) != job.request.record_id.as_ref());
+        job.request.request_id = Some(asked_id.unwrap_or_else(|| id.clone()));
+        job.request.record_id = Some(id);
+        service.submit(&by, job, how)
+    });
+    let submitted = submitted.await.inspect_err(|_| {
+        if let Some(asked) = &idempotency {
+            service.results.unclaim(&caller.tenant, asked);
+        }
+    });
+    answer(service, &submitted?, &manner).await
+}
+
+/// The same was asked before: it is not run again.
+async fn again(
+    service: &Arc<Service>,
+    caller: &Caller,
+    manner: &Manner,
+    asked: &Idempotency,
+    before: &Idempotency,
+    id: &str,
+) -> Answer {
+    if asked.body_sha256 != before.body_sha256 {
+        let detail = "this Idempotency-Key was used for another request: use a new one";
+        let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key", detail);
+        return Err(Problem { field: Some("Idempotency-Key".into()), ..problem });
+    }
+    if let Some(run) = service.run(&caller.tenant, id) {
+        return answer(service, &run, &Manner { keep: true, ..*manner }).await;
+    }
+    let view = service.view(&caller.tenant, id).map_err(|_| {
+        Problem::new(StatusCode::CONFLICT, "idempotency-key", "the same is being asked at this moment: come back later")
+    })?;
+    match (manner.wait, &view.problem) {
+        (true, Some(problem)) => problem_again(problem),
+        (true, None) => json(StatusCode::OK, &view),
+        (false, _) => json(StatusCode::ACCEPTED, &view),
+    }
+}
+
+/// A problem that was told before.
+fn problem_again(problem: &hotcell_contract::HttpProblem) -> Answer {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(status, problem)?;
+    let content_type = HeaderValue::from_static("application/problem+json");
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
+    Ok(response)
+}
+
+async fn answer(service: &Arc<Service>, run: &Arc<Run>, manner: &Manner) -> Answer {
+    if !manner.wait {
+        let mut response = json(StatusCode::ACCEPTED, &run.view())?;
+        let place = HeaderValue::from_str(&format!("/v1/runs/{}", run.id)).map_err(|e| Problem::internal(&e))?;
+        response.headers_mut().insert(header::LOCATION, place);
+        return Ok(response);
+    }
+    let mut waiting = Waiting { service, run, goes_on: manner.keep };
+    let ended = run.end().await;
+    waiting.goes_on = true;
+    ended?;
+    let view = run.view();
+    // Up to twenty megabytes of text.
+    service.blocking(move |_| json(StatusCode::OK, &view)).await
+}
+
+/// Somebody who waits for a run. When he goes away, so does the run.
+struct Waiting<'a> {
+    service: &'a Arc<Service>,
+    run: &'a Arc<Run>,
+    goes_on: bool,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if !self.goes_on {
+            self.service.cancel(self.run);
+        }
+    }
+}
+
+pub(super) fn idempotency(headers: &HeaderMap, body_sha256: String) -> Result<Option<Idempotency>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=MAX_IDEMPOTENCY_KEY).contains(&key.len()));
+    let key = key.ok_or_else(|| {
+        Problem::field("Idempotency-Key", format!("give 1 to {MAX_IDEMPOTENCY_KEY} printable characters"))
+    })?;
+    Ok(Some(Idempotency { key: key.to_owned(), body_sha256 }))
+}
+
+pub(super) async fn show(State(service): State<Arc<Service>>, caller: Caller, Id(id): Id) -> Answer {
+    caller.may(KeyScope::Read)?;
+    let tenant = caller.tenant.clone();
+    service.blocking(move |service| json(StatusCode::OK, &service.view(&tenant, &id)?)).await
+}
+
+/// Calls it off. One that has ended stays as it is.
+pub(super) async fn cancel(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    Id(id): Id,
+) -> Result<Response, Problem> {
+    caller.may(KeyScope::Run)?;
+    service
+        .blocking(move |service| {
+            if let Some(run) = service.run(&caller.tenant, &id) {
+                service.cancel(&run);
+                return json(StatusCode::ACCEPTED, &run.view());
+            }
+            json(StatusCode::OK, &service.view(&caller.tenant, &id)?)
+        })
+        .await
+}
