@@ -48,6 +48,19 @@ pub struct RunRequest {
     pub collect: Vec<String>,
     /// What `ctx.read_state` answers from, under a policy with a capsule.
     pub state: Option<serde_json::Map<String, serde_json::Value>>,
+    /// For a verification: how it goes about it.
+    pub checks: Option<Checks>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Checks {
+    /// How often the tests are run, to find those that cannot decide: 1 to 20.
+    pub repeat: Option<u32>,
+    /// The tests were generated with the code: they alone prove little.
+    pub generated_tests: bool,
+    /// A command for L2, for the shell.
+    pub l2: Option<String>,
 }
 
 /// Text, or bytes as base64.

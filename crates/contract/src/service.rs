@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{FailureClass, Outcome, RecordStatus};
+use crate::{Approval, Artifact, ExecutionRecord, FailureClass, Outcome, Policy, RecordStatus};
 
 /// What the holder of a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -90,4 +90,165 @@ pub struct HttpProblem {
     /// Of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record_id: Option<String>,
+}
+
+/// Newest first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RecordList {
+    pub records: Vec<ExecutionRecord>,
+    /// Where the next page begins: give it as `before`. Null at the end.
+    pub next: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ArtifactList {
+    pub artifacts: Vec<Artifact>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct KnownPolicy {
+    pub built_in: bool,
+    /// Why nothing can run under it on this host.
+    pub refused: Option<String>,
+    pub policy: Policy,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyList {
+    pub policies: Vec<KnownPolicy>,
+}
+
+/// Newest first.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalList {
+    pub approvals: Vec<Approval>,
+}
+
+/// What is decided about a run that waits for an approval.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Decision {
+    /// Yes to one run of it, or no.
+    pub grant: bool,
+    /// How long a yes stands: 1 to 86400, an hour where it is left out.
+    pub valid_for_seconds: Option<u64>,
+    pub reason: Option<String>,
+}
+
+/// A permission to be signed. What is left out is little.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseRequest {
+    /// Who may use it.
+    pub actor: String,
+    pub intent_id: Option<String>,
+    /// Words of each; `*` is anything in a word, `**` as the last one any number of words.
+    pub commands: Vec<Vec<String>>,
+    /// Names of variables that may be given.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// `name:port`
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// 300 where it is left out.
+    pub valid_for_seconds: Option<u64>,
+    pub cpus: Option<f64>,
+    pub memory_mb: Option<u64>,
+    pub timeout_seconds: Option<u64>,
+    pub open_files: Option<u64>,
+    /// 1 where it is left out.
+    pub max_runs: Option<u64>,
+    /// A public key, in hex: whoever has the other half may hand on a smaller lease.
+    pub holder_key: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct IssuedLeaseText {
+    pub lease_id: String,
+    pub expires_at: String,
+    /// To the letter: it is signed. This is what a request carries as `lease`.
+    pub lease: String,
+}
+
+/// A lease that was issued here.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LeaseSummary {
+    pub lease_id: String,
+    pub actor: String,
+    pub intent_id: Option<String>,
+    pub issued_at: String,
+    pub expires_at: String,
+    pub max_runs: u64,
+    pub runs: u64,
+    pub revoked_by: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LeaseList {
+    pub leases: Vec<LeaseSummary>,
+}
+
+/// What a revocation did.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct RevokedLease {
+    pub lease_id: String,
+    /// How many processes were told.
+    pub told: u64,
+    /// Whether a lease of that id was issued or used here.
+    pub known: bool,
+}
+
+/// The kill switch, to be turned on.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchRequest {
+    /// Null: for everybody.
+    pub tenant_id: Option<String>,
+    pub reason: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SwitchState {
+    /// Null: for everybody.
+    pub tenant_id: Option<String>,
+    pub reason: String,
+    pub by: String,
+    pub since: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SwitchList {
+    pub on: Vec<SwitchState>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LanguageSummary {
+    pub name: String,
+    pub aliases: Vec<String>,
+    pub extensions: Vec<String>,
+    pub compiled: bool,
+    pub available: bool,
+    /// What the tool says of itself.
+    pub version: Option<String>,
+    /// Why it cannot be run.
+    pub missing: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct LanguageList {
+    pub languages: Vec<LanguageSummary>,
+}
+
+/// `ok` or `ready`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Health {
+    pub status: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Version {
+    pub name: String,
+    pub version: String,
+    /// Of outcomes.
+    pub schema_version: String,
 }

@@ -41,8 +41,8 @@ pub use hotcell_sandbox::{
 pub use image::{Image, ImageError, open as open_image};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use lease::{
-    Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, Role, SecretKey, Staging, Trusted, is_part,
-    read as read_lease, sign, text_of, unsigned,
+    Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, NewLease, Role, SecretKey, Staging, Trusted, is_part,
+    new_lease, read as read_lease, sign, text_of,
 };
 pub use permit::{Given, Verb};
 pub use plan::PlanError;
