@@ -56,7 +56,7 @@ pub(crate) enum Command {
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run or problem
+    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run, problem or openapi
     #[command(hide = true)]
     Schema {
         /// Which one

@@ -15,6 +15,8 @@ use crate::service::Service;
 /// Words that a command line can have.
 const MAX_ARGS: usize = 1024;
 const MAX_VARIABLES: usize = 256;
+/// Of tests: what still cannot decide after that many is no flake any more.
+const MAX_REPEAT: u32 = 20;
 /// As a request_id stands in logs and tables.
 const MAX_REQUEST_ID: usize = 128;
 
@@ -26,6 +28,8 @@ pub struct Job {
     pub who: Who,
     pub policy: Policy,
     pub stdin: Stdin,
+    /// The other end of a live input, for whoever attaches.
+    pub to_stdin: Option<OwnedFd>,
     /// A lease as it was given, and what became of it.
     pub lease: Option<String>,
     pub leased: Option<Leased>,
@@ -63,8 +67,38 @@ impl Default for Checks {
     }
 }
 
-/// `bytes` is the size of the body that it came in.
+/// A run. `bytes` is the size of the body that it came in.
 pub fn job_of(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> Result<Job, Problem> {
+    if asked.checks.is_some() {
+        return Err(Problem::field("checks", "`checks` is for a verification: leave it out, or ask /v1/verify"));
+    }
+    job(service, caller, asked, bytes)
+}
+
+/// A verification of sources and the tests among them.
+pub fn verification_of(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> Result<Job, Problem> {
+    for (field, given) in [
+        ("command", asked.command.is_some()),
+        ("args", !asked.args.is_empty()),
+        ("stdin", asked.stdin.is_some()),
+        ("lease", asked.lease.is_some()),
+        ("collect", !asked.collect.is_empty()),
+        ("state", asked.state.is_some()),
+    ] {
+        if given {
+            return Err(Problem::field(field, format!("`{field}` is for programs that run: leave it out")));
+        }
+    }
+    let checks = asked.checks.clone().unwrap_or_default();
+    let repeat = checks.repeat.unwrap_or(1);
+    if !(1..=MAX_REPEAT).contains(&repeat) {
+        return Err(Problem::field("checks.repeat", format!("`checks.repeat` is {repeat}: give 1 to {MAX_REPEAT}")));
+    }
+    let checks = Checks { repeat, generated_tests: checks.generated_tests, l2: checks.l2 };
+    Ok(Job { verb: Verb::Verify, checks, ..job(service, caller, asked, bytes)? })
+}
+
+fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> Result<Job, Problem> {
     let who = who(caller, asked)?;
     let policy = service.policy_for(caller, asked.policy_id.as_deref())?;
     let request_id = match &asked.request_id {
@@ -103,6 +137,7 @@ pub fn job_of(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usi
             None => Stdin::Nothing,
             Some(given) => Stdin::Given(bytes_of("stdin", given)?),
         },
+        to_stdin: None,
         lease: asked.lease.clone(),
         leased: None,
         artifacts: !asked.collect.is_empty(),

@@ -9,7 +9,7 @@ use hotcell_contract::{Happened, RunEvent};
 use tokio::sync::watch;
 
 /// A run of a minute has 600 samples, and few have more violations.
-const MAX_EVENTS: usize = 4096;
+const MAX_EVENTS: usize = 1024;
 /// Of text that the program said: the result has all of it in the end.
 const MAX_TEXT: usize = 1 << 20;
 

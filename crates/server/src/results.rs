@@ -1,5 +1,6 @@
 //! What is kept of runs, in the state directory: one JSON file each, and a directory of its artifacts. Names are ids of ours,
-//! which sort by age; the oldest go when there are too many, they are too old, or they take too much room.
+//! which sort by age. The oldest go when they are too old; when there are too many, or they take too much room, those of the tenant
+//! who has the most: nobody can drive out what is another's.
 //!
 //! A run that somebody comes back for is written before it begins. So what a killed service was about to do is found when the
 //! next one starts, and ends there.
@@ -10,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use hotcell_contract::{FailureClass, HttpProblem, RecordStatus, Run as RunView};
 use hotcell_engine::now;
@@ -39,19 +40,67 @@ pub(crate) struct Results {
 
 #[derive(Default)]
 struct Index {
+    tenants: HashMap<String, Shelf>,
+    runs: usize,
+    bytes: u64,
+    /// By tenant and key.
+    idempotent: HashMap<(String, String), (Idempotency, String)>,
+}
+
+/// What is kept of one tenant.
+#[derive(Default)]
+struct Shelf {
     /// Oldest first.
     kept: VecDeque<Kept>,
     ids: HashSet<String>,
     bytes: u64,
-    /// By tenant and key.
-    idempotent: HashMap<(String, String), (Idempotency, String)>,
 }
 
 struct Kept {
     id: String,
     bytes: u64,
     at: SystemTime,
-    idempotent: Option<(String, String)>,
+    idempotency_key: Option<String>,
+}
+
+impl Index {
+    fn take(&mut self, tenant: &str, at: usize) -> Option<Kept> {
+        let shelf = self.tenants.get_mut(tenant)?;
+        let kept = shelf.kept.remove(at)?;
+        shelf.ids.remove(&kept.id);
+        shelf.bytes -= kept.bytes;
+        if shelf.kept.is_empty() {
+            self.tenants.remove(tenant);
+        }
+        self.runs -= 1;
+        self.bytes -= kept.bytes;
+        Some(kept)
+    }
+
+    fn find(&self, tenant: &str, id: &str) -> Option<usize> {
+        let shelf = self.tenants.get(tenant).filter(|shelf| shelf.ids.contains(id))?;
+        // It is a new one, most of the time.
+        shelf.kept.iter().rposition(|kept| kept.id == id)
+    }
+
+    fn put(&mut self, tenant: &str, kept: Kept) {
+        self.runs += 1;
+        self.bytes += kept.bytes;
+        let shelf = self.tenants.entry(tenant.to_owned()).or_default();
+        shelf.bytes += kept.bytes;
+        shelf.ids.insert(kept.id.clone());
+        shelf.kept.push_back(kept);
+    }
+
+    /// Whose oldest one has to go, if any has.
+    fn surplus(&self, keep: &Keep) -> Option<String> {
+        let age = |shelf: &Shelf| shelf.kept.front().and_then(|first| first.at.elapsed().ok()).unwrap_or_default();
+        let whose = |found: Option<(&String, &Shelf)>| found.map(|(tenant, _)| tenant.clone());
+        let old = || self.tenants.iter().find(|(_, shelf)| age(shelf) > keep.time);
+        let many = || self.tenants.iter().max_by_key(|(_, shelf)| shelf.kept.len()).filter(|_| self.runs > keep.runs);
+        let large = || self.tenants.iter().max_by_key(|(_, shelf)| shelf.bytes).filter(|_| self.bytes > keep.bytes);
+        whose(many()).or_else(|| whose(large())).or_else(|| whose(old()))
+    }
 }
 
 impl Results {
@@ -162,19 +211,26 @@ impl Results {
         let artifacts: u64 =
             stored.run.outcome.iter().flat_map(|outcome| &outcome.artifacts).map(|file| file.bytes).sum();
         let bytes = meta.map_or(0, |meta| meta.len()) + artifacts;
-        let idempotent = stored.idempotency.as_ref().map(|is| (stored.run.tenant_id.clone(), is.key.clone()));
+        let tenant = &stored.run.tenant_id;
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (Some(name), Some(is)) = (&idempotent, &stored.idempotency) {
-            index.idempotent.insert(name.clone(), (is.clone(), id.clone()));
+        if let Some(is) = &stored.idempotency {
+            index.idempotent.insert((tenant.clone(), is.key.clone()), (is.clone(), id.clone()));
         }
-        if !index.ids.insert(id.clone())
-            && let Some(at) = index.kept.iter().rposition(|kept| kept.id == *id)
-        {
-            let before = index.kept.remove(at).map_or(0, |kept| kept.bytes);
-            index.bytes -= before;
+        if let Some(at) = index.find(tenant, id) {
+            index.take(tenant, at);
         }
-        index.bytes += bytes;
-        index.kept.push_back(Kept { id: id.clone(), bytes, at, idempotent });
+        let idempotency_key = stored.idempotency.as_ref().map(|is| is.key.clone());
+        index.put(tenant, Kept { id: id.clone(), bytes, at, idempotency_key });
+    }
+
+    /// As if it had never been.
+    pub(crate) fn remove(&self, tenant: &str, id: &str) {
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = index.find(tenant, id) {
+            index.take(tenant, at);
+        }
+        drop(index);
+        let _ = fs::remove_file(self.path(id));
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<RunView> {
@@ -204,21 +260,17 @@ impl Results {
         loop {
             let oldest = {
                 let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(first) = index.kept.front() else { return };
-                let too_old = first.at.elapsed().unwrap_or(Duration::ZERO) > self.keep.time;
-                let too_many = index.kept.len() > self.keep.runs || index.bytes > self.keep.bytes;
-                if !(too_old || too_many) || is_going(&first.id) {
-                    return;
+                let Some(tenant) = index.surplus(&self.keep) else { return };
+                let ids = index.tenants.get(&tenant).into_iter().flat_map(|shelf| &shelf.kept);
+                let Some(at) = ids.map(|kept| &kept.id).position(|id| !is_going(id)) else { return };
+                let Some(oldest) = index.take(&tenant, at) else { return };
+                if let Some(key) = &oldest.idempotency_key {
+                    let name = (tenant, key.clone());
+                    if index.idempotent.get(&name).is_some_and(|(_, id)| *id == oldest.id) {
+                        index.idempotent.remove(&name);
+                    }
                 }
-                let Some(first) = index.kept.pop_front() else { return };
-                index.bytes -= first.bytes;
-                index.ids.remove(&first.id);
-                if let Some(name) = &first.idempotent
-                    && index.idempotent.get(name).is_some_and(|(_, id)| *id == first.id)
-                {
-                    index.idempotent.remove(name);
-                }
-                first.id
+                oldest.id
             };
             // A reader who has one of them open reads on.
             let _ = fs::remove_file(self.path(&oldest));

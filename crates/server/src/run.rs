@@ -4,7 +4,8 @@
 //!        \-> denied (refused when its turn came), killed (called off, or waited too long)
 
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hotcell_contract::{Outcome, RecordStatus, Run as RunView};
 use hotcell_engine::{Stop, now};
@@ -35,7 +36,9 @@ pub struct Run {
     pub policy_id: String,
     pub created_at: String,
     pub how: How,
-    pub log: Log,
+    pub log: Arc<Log>,
+    /// For the one who attaches first.
+    pub(crate) to_stdin: Mutex<Option<OwnedFd>>,
     stop: Stop,
     stage: Mutex<Stage>,
     ended: watch::Sender<bool>,
@@ -54,13 +57,14 @@ struct Stage {
 impl Run {
     pub(crate) fn new(id: String, tenant: String, request_id: String, policy_id: String, how: How) -> io::Result<Run> {
         Ok(Run {
+            to_stdin: Mutex::default(),
             id,
             tenant,
             request_id,
             policy_id,
             created_at: now(),
             how,
-            log: Log::new(),
+            log: Arc::new(Log::new()),
             stop: Stop::new()?,
             stage: Mutex::default(),
             ended: watch::Sender::new(false),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use hotcell_contract::{FailureClass, Policy, RecordStatus, Run as RunView};
+use hotcell_contract::{FailureClass, LanguageList, Policy, RecordStatus, Run as RunView};
 use hotcell_engine::{
     Application, Catalogue, Given, Launcher, Policies, PolicyError, State, StateError, admit, capabilities,
     refused_here,
@@ -16,6 +16,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Caller;
 use crate::convert::Job;
+use crate::log::Log;
 use crate::metrics::Metrics;
 use crate::problem::Problem;
 use crate::queue::{Full, Queue, Queued};
@@ -61,6 +62,8 @@ pub struct Service {
     /// Bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
     pub(crate) streams: Mutex<HashMap<String, usize>>,
+    /// What was found last, and when.
+    pub(crate) languages: Mutex<Option<(Instant, Arc<LanguageList>)>>,
     /// True once the service is to end.
     pub(crate) closing: watch::Sender<bool>,
     /// True once nothing can run any more.
@@ -88,9 +91,10 @@ struct Work {
 
 #[derive(Default)]
 struct Runs {
+    /// Those that wait or go.
     by_id: HashMap<String, Arc<Run>>,
-    /// Those that have ended, oldest first.
-    ended: VecDeque<String>,
+    /// Events of those that have ended, oldest first: tenant, id, events. Their results are on disk.
+    ended: VecDeque<(String, String, Arc<Log>)>,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -124,6 +128,7 @@ impl Service {
             alerts,
             bodies: Arc::new(Semaphore::new(MAX_BODIES >> 10)),
             streams: Mutex::default(),
+            languages: Mutex::default(),
             closing: watch::Sender::new(false),
             broken: watch::Sender::new(false),
             connections,
@@ -210,6 +215,7 @@ impl Service {
                 Problem::internal(&error)
             }
         })?;
+        *held(&run.to_stdin) = job.to_stdin.take();
         let run = Arc::new(run);
         if run.how.is_kept || run.how.idempotency.is_some() {
             self.results.put(run.view(), run.how.idempotency.clone()).map_err(|e| Problem::internal(&e))?;
@@ -219,7 +225,8 @@ impl Service {
         let queued = Queued { run: Arc::clone(&run), job, until };
         self.enqueue(queued).map_err(|(problem, queued)| {
             self.metrics.refused(&problem);
-            self.drop_queued(*queued, RecordStatus::Denied, problem.clone());
+            held(&self.runs).by_id.remove(&queued.run.id);
+            self.results.remove(&queued.run.tenant, &queued.run.id);
             problem
         })?;
         Ok(run)
@@ -354,19 +361,26 @@ impl Service {
         }
         {
             let mut runs = held(&self.runs);
-            runs.ended.push_back(run.id.clone());
-            while runs.ended.len() > REMEMBERED {
-                if let Some(oldest) = runs.ended.pop_front() {
-                    runs.by_id.remove(&oldest);
-                }
+            runs.by_id.remove(&run.id);
+            runs.ended.push_back((run.tenant.clone(), run.id.clone(), Arc::clone(&run.log)));
+            if runs.ended.len() > REMEMBERED {
+                runs.ended.pop_front();
             }
         }
         run.tell_end();
     }
 
-    /// One that is going, or has ended not long ago.
+    /// One that waits or goes.
     pub fn run(&self, tenant: &str, id: &str) -> Option<Arc<Run>> {
         held(&self.runs).by_id.get(id).filter(|run| run.tenant == tenant).cloned()
+    }
+
+    /// The events of one that goes, or has ended not long ago.
+    pub(crate) fn log(&self, tenant: &str, id: &str) -> Option<Arc<Log>> {
+        let runs = held(&self.runs);
+        let going = runs.by_id.get(id).filter(|run| run.tenant == tenant).map(|run| &run.log);
+        let ended = || runs.ended.iter().find(|(whose, known, _)| whose == tenant && known == id).map(|(.., log)| log);
+        going.or_else(ended).cloned()
     }
 
     pub(crate) fn run_of_record(&self, id: &str) -> Option<Arc<Run>> {
@@ -386,7 +400,7 @@ impl Service {
     }
 
     pub(crate) fn is_going(&self, id: &str) -> bool {
-        held(&self.runs).by_id.get(id).is_some_and(|run| !run.has_ended())
+        held(&self.runs).by_id.contains_key(id)
     }
 
     /// Running and waiting.
@@ -409,7 +423,7 @@ impl Service {
             let id = queued.run.id.clone();
             self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&id));
         }
-        let going: Vec<Arc<Run>> = held(&self.runs).by_id.values().filter(|run| !run.has_ended()).cloned().collect();
+        let going: Vec<Arc<Run>> = held(&self.runs).by_id.values().cloned().collect();
         going.iter().for_each(|run| run.call_off("the service ended"));
     }
 }

@@ -29,8 +29,10 @@ pub(crate) const FILES_OF_OURS: u64 = 128;
 pub(crate) const MAX_CONNECTIONS: u64 = 4096;
 /// How often expired jobs are looked for, and old results.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_millis(250);
-/// Runs that have ended and whose events can still be read.
-pub(crate) const REMEMBERED: usize = 256;
+/// Runs that have ended and whose events can still be read: a megabyte and a half each, at most.
+pub(crate) const REMEMBERED: usize = 128;
+/// Threads for calls that wait: for disks, mostly.
+pub(crate) const BLOCKING_THREADS: usize = 64;
 /// A header of ours, or of anybody's who asks twice: a UUID has 36.
 pub(crate) const MAX_IDEMPOTENCY_KEY: usize = 255;
 

@@ -112,6 +112,13 @@ impl Connection {
         (size > 0).then_some(chunk)
     }
 
+    #[track_caller]
+    pub fn exact(&mut self, size: usize) -> Vec<u8> {
+        let mut bytes = vec![0; size];
+        self.stream.read_exact(&mut bytes).expect("it is all there");
+        bytes
+    }
+
     /// Whether the other side has closed it, without a word more.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.stream.fill_buf(), Ok([]) | Err(_))

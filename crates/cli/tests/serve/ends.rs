@@ -81,3 +81,35 @@ fn only_so_much_is_kept() {
     service.get(&format!("/v1/runs/{}", ids[0])).is_problem(404, None, &["no such run"]);
     assert_eq!(service.get(&format!("/v1/runs/{}", ids[299])).status, 200);
 }
+
+#[test]
+fn a_service_whose_launcher_died_says_so_and_ends() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    assert_eq!(service.run(&json!({ "command": ["true"] }))["status"], "pass");
+    let launcher = children(service.pid()).into_iter().find(|pid| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("hotcell-launch"))
+    });
+    let launcher = launcher.expect("it has one").to_string();
+    assert!(std::process::Command::new("kill").args(["-KILL", &launcher]).status().expect("kill is there").success());
+    service.post("/v1/runs", &json!({ "command": ["true"] })).is_problem(503, None, &["started again"]);
+    assert_eq!(service.wait(), Some(125));
+}
+
+#[test]
+fn one_tenant_does_not_drive_out_what_is_anothers() {
+    let place = Place::new();
+    let (a, b) = (place.key(&["--tenant", "a"]), place.key(&["--tenant", "b"]));
+    let mut service = place.serve(&["--keep-runs", "6"]);
+    service.key = Some(a.clone());
+    let id = service.start(&json!({ "command": ["true"] }));
+    service.ended(&id);
+    service.key = Some(b);
+    for _ in 0..40 {
+        service.run(&json!({ "command": ["true"] }));
+    }
+    let kept = || std::fs::read_dir(place.state().join("service/runs")).expect("it is there").count();
+    wait_until("the sweep", || kept() <= 6);
+    service.key = Some(a);
+    assert_eq!(service.get(&format!("/v1/runs/{id}")).json()["status"], "completed");
+}

@@ -106,6 +106,10 @@ fn who_sends_nothing_is_hung_up_on_and_others_are_served() {
         connection.send("POST /v1/runs HTTP/1.1\r\nHost: loc");
     }
     assert_eq!(service.run(&json!({ "command": ["true"] }))["status"], "pass");
+    let mut body = service.connect();
+    body.send(
+        "POST /v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+    );
     // However often another byte comes.
     wait_until("the end of a slow one", || {
         let mut socket = slow[0].socket();
@@ -117,6 +121,7 @@ fn who_sends_nothing_is_hung_up_on_and_others_are_served() {
             Err(e) => !matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut),
         }
     });
+    body.answer().is_problem(408, None, &["30 s"]);
 }
 
 #[test]

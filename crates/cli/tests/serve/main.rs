@@ -3,12 +3,15 @@
 #![allow(unreachable_pub, reason = "the harness is public to the modules beside it, and there is nobody else")]
 
 mod artifacts;
+mod attach;
 mod bad_input;
 mod client;
+mod docs;
 mod ends;
 mod events;
 mod harness;
 mod keys;
 mod load;
+mod operator;
 mod runs;
 mod switches;

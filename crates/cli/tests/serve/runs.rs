@@ -101,7 +101,7 @@ fn a_run_is_called_off_and_nothing_is_left() {
     assert_eq!(place.records(&[])[0]["status"], "killed");
     // It has ended: nothing changes.
     let again = service.ask("DELETE", &format!("/v1/runs/{id}"), &[], b"");
-    assert_eq!((again.status, &again.json()["status"]), (202, &json!("killed")));
+    assert_eq!((again.status, &again.json()["status"]), (200, &json!("killed")));
     service.signal("TERM");
     assert_eq!(service.wait(), Some(0));
     nothing_left(&place.mark, &mounts);
@@ -143,6 +143,12 @@ fn the_same_key_is_one_run() {
         &["another request"],
     );
     ask(&"x".repeat(256), &body).is_problem(422, Some("Idempotency-Key"), &["255"]);
+    // The same words in another place are another request.
+    service.ask("POST", "/v1/verify", &["Idempotency-Key: one"], body.as_bytes()).is_problem(
+        422,
+        Some("Idempotency-Key"),
+        &["another request"],
+    );
     // One that was refused may be asked again.
     let bad = json!({ "code": "1", "policy_id": "none" }).to_string();
     ask("three", &bad).is_problem(422, Some("policy_id"), &["none"]);

@@ -9,8 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use futures_util::stream::unfold;
-use hotcell_contract::{Artifact, KeyScope};
-use serde_json::json;
+use hotcell_contract::{Artifact, ArtifactList, KeyScope};
 
 use super::{Answer, Id, json};
 use crate::auth::Caller;
@@ -24,7 +23,7 @@ pub(super) async fn list(State(service): State<Arc<Service>>, caller: Caller, Id
     caller.may(KeyScope::Read)?;
     let tenant = caller.tenant;
     let artifacts = service.blocking(move |service| artifacts(service, &tenant, &id)).await?;
-    json(StatusCode::OK, &json!({ "artifacts": artifacts }))
+    json(StatusCode::OK, &ArtifactList { artifacts })
 }
 
 fn artifacts(service: &Service, tenant: &str, id: &str) -> Result<Vec<Artifact>, Problem> {

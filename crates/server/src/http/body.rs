@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
+use hotcell_contract::{Decision, LeaseRequest, Policy, RunRequest, SwitchRequest};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -51,20 +52,24 @@ impl Read {
         self.bytes.len()
     }
 
-    pub(super) fn sha256(&self) -> String {
-        Sha256::digest(&self.bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Of what was asked, and where.
+    pub(super) fn sha256(&self, path: &str) -> String {
+        let hash = Sha256::new().chain_update(path).chain_update([0]).chain_update(&self.bytes).finalize();
+        hash.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// As JSON. What is wrong is named by its field.
-    pub(super) fn json<T: DeserializeOwned>(&self, headers: &HeaderMap) -> Result<T, Problem> {
+    pub(super) fn json<T: Fields>(&self, headers: &HeaderMap) -> Result<T, Problem> {
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         let is_json = kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
         if !is_json {
             let detail = "the body must be JSON: send it with `Content-Type: application/json`";
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
         }
-        if let Some(field) = self.misplaced_list() {
-            return Err(Problem::field(field.clone(), format!("`{field}` is wrong: it is a list")));
+        let list = |field: String| Problem::field(field.clone(), format!("`{field}` is wrong: it is a list"));
+        let misplaced = self.misplaced_list(T::LISTS, T::FREE);
+        if misplaced.as_deref() == Some(WHOLE) {
+            return Err(list(WHOLE.into()));
         }
         let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -74,7 +79,7 @@ impl Read {
                 serde_json::error::Category::Data => {
                     let why = inner.to_string();
                     let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
-                    let field = if field == "." { "body".to_owned() } else { field };
+                    let field = if field == "." { WHOLE.to_owned() } else { field };
                     Problem::field(field.clone(), format!("`{field}` is wrong: {}", plain(&why)))
                 }
                 _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
@@ -83,27 +88,54 @@ impl Read {
         reader.end().map_err(|e| {
             Problem::new(StatusCode::BAD_REQUEST, "json", format!("there is something behind the JSON: {e}"))
         })?;
-        Ok(value)
+        misplaced.map_or(Ok(value), |field| Err(list(field)))
     }
 }
 
-/// Of the outermost level: lists of words.
-const LISTS: [&str; 6] = ["command", "args", "allowed_hosts", "collect", "scope", "policies"];
-/// The caller's own: anything may be in them.
-const FREE: [&str; 2] = ["metadata", "state"];
+/// What the body itself is called in a problem.
+const WHOLE: &str = "body";
+
+/// What can come as a body.
+pub(super) trait Fields: DeserializeOwned {
+    /// Of the outermost level: those that are lists.
+    const LISTS: &'static [&'static str];
+    /// The caller's own: anything may be in them.
+    const FREE: &'static [&'static str] = &[];
+}
+
+impl Fields for RunRequest {
+    const LISTS: &'static [&'static str] = &["command", "args", "allowed_hosts", "collect"];
+    const FREE: &'static [&'static str] = &["metadata", "state"];
+}
+
+impl Fields for Policy {
+    const LISTS: &'static [&'static str] = &["allowed_hosts", "allowed_languages", "require"];
+}
+
+impl Fields for LeaseRequest {
+    const LISTS: &'static [&'static str] = &["commands", "environment", "hosts"];
+}
+
+impl Fields for Decision {
+    const LISTS: &'static [&'static str] = &[];
+}
+
+impl Fields for SwitchRequest {
+    const LISTS: &'static [&'static str] = &[];
+}
 
 impl Read {
     /// A list in the place of an object would be read as its fields in their order, which nobody means. What is no JSON is
     /// found by who reads it.
-    fn misplaced_list(&self) -> Option<String> {
+    fn misplaced_list(&self, lists: &[&str], free: &[&str]) -> Option<String> {
         let fields = match serde_json::from_slice(&self.bytes).ok()? {
             Value::Object(fields) => fields,
-            Value::Array(_) => return Some("body".into()),
+            Value::Array(_) => return Some(WHOLE.into()),
             _ => return None,
         };
-        for (name, value) in fields.iter().filter(|(name, _)| !FREE.contains(&name.as_str())) {
+        for (name, value) in fields.iter().filter(|(name, _)| !free.contains(&name.as_str())) {
             match value {
-                Value::Array(_) if !LISTS.contains(&name.as_str()) => return Some(name.clone()),
+                Value::Array(_) if !lists.contains(&name.as_str()) => return Some(name.clone()),
                 Value::Object(inner) => {
                     if let Some((part, _)) = inner.iter().find(|(_, value)| value.is_array()) {
                         return Some(format!("{name}.{part}"));

@@ -15,9 +15,8 @@ use tokio::time::timeout;
 
 use super::{Answer, Id};
 use crate::auth::Caller;
-use crate::log::Page;
+use crate::log::{Log, Page};
 use crate::problem::Problem;
-use crate::run::Run;
 use crate::service::Service;
 use crate::settings::STREAM_PULSE;
 use crate::streams::Seat;
@@ -29,8 +28,8 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Answer {
     caller.may(KeyScope::Read)?;
-    let run = match service.run(&caller.tenant, &id) {
-        Some(run) => run,
+    let log = match service.log(&caller.tenant, &id) {
+        Some(log) => log,
         // It is known, or is not.
         None => {
             service.view(&caller.tenant, &id)?;
@@ -45,14 +44,8 @@ pub(super) async fn stream(
                 Problem::field("Last-Event-ID", "it is none of the ids of these events: leave it out")
             })?,
         };
-    let reader = Reader {
-        _seat: Seat::take(&service, &caller.tenant)?,
-        changes: run.log.changes(),
-        closing: service.closing.subscribe(),
-        run,
-        seen,
-        is_over: false,
-    };
+    let reader =
+        Reader { _seat: Seat::take(&service, &caller.tenant)?, changes: log.changes(), log, seen, is_over: false };
     let body = Body::from_stream(unfold(reader, |mut reader| async move {
         let bytes = reader.next().await?;
         Some((Ok::<_, Infallible>(bytes), reader))
@@ -63,9 +56,8 @@ pub(super) async fn stream(
 
 struct Reader {
     _seat: Seat,
-    run: Arc<Run>,
+    log: Arc<Log>,
     changes: watch::Receiver<u64>,
-    closing: watch::Receiver<bool>,
     seen: u64,
     is_over: bool,
 }
@@ -78,19 +70,13 @@ impl Reader {
                 return None;
             }
             self.changes.borrow_and_update();
-            let page = self.run.log.after(self.seen);
+            let page = self.log.after(self.seen);
             self.is_over = page.closed;
             if let Some(bytes) = self.written(&page) {
                 return Some(bytes);
             }
-            let waited = timeout(STREAM_PULSE, async {
-                tokio::select! {
-                    _ = self.changes.changed() => {}
-                    _ = self.closing.wait_for(|closing| *closing) => self.is_over = self.run.has_ended(),
-                }
-            });
-            match waited.await {
-                Ok(()) => {}
+            match timeout(STREAM_PULSE, self.changes.changed()).await {
+                Ok(_) => {}
                 Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
             }
         }

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::router;
 use crate::service::{ServeError, Service};
-use crate::settings::{HEAD_TIME, MAX_HEAD, MAX_HEADERS};
+use crate::settings::{BLOCKING_THREADS, HEAD_TIME, MAX_HEAD, MAX_HEADERS};
 use crate::{shutdown, watch};
 
 /// For those who come when there is no place.
@@ -32,6 +32,7 @@ pub fn serve(service: Service, listens: impl FnOnce(SocketAddr, &Service)) -> Re
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("http")
+        .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .map_err(ServeError::Start)?;
     let service = Arc::new(service);

@@ -1,11 +1,19 @@
 //! The routes, and what is true of every answer.
 
+mod approvals;
 mod artifacts;
+mod attach;
 mod body;
 mod events;
+mod languages;
+mod leases;
 pub(crate) mod listen;
+mod page;
+mod policies;
+mod records;
 mod runs;
 mod status;
+mod switch;
 
 use std::sync::Arc;
 
@@ -15,7 +23,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use serde::de::DeserializeOwned;
 
 use crate::auth::{self, Caller};
@@ -31,6 +39,21 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/v1/runs/{id}/events", get(events::stream))
         .route("/v1/runs/{id}/artifacts", get(artifacts::list))
         .route("/v1/runs/{id}/artifacts/{*name}", get(artifacts::fetch))
+        .route("/v1/runs/{id}/attach", get(attach::attach))
+        .route("/v1/verify", post(runs::verify))
+        .route("/v1/policies", get(policies::list).post(policies::define))
+        .route("/v1/policies/{id}", get(policies::show).delete(policies::delete))
+        .route("/v1/leases", get(leases::list).post(leases::issue))
+        .route("/v1/leases/{id}", delete(leases::revoke))
+        .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/{id}", get(approvals::show).post(approvals::decide))
+        .route("/v1/records", get(records::list))
+        .route("/v1/records/{id}", get(records::show))
+        .route("/v1/stats", get(records::stats))
+        .route("/v1/languages", get(languages::list))
+        .route("/v1/killswitch", get(switch::status).post(switch::on).delete(switch::off))
+        .route("/", get(page::page))
+        .route("/openapi.json", get(page::document))
         .route("/healthz", get(status::healthz))
         .route("/readyz", get(status::readyz))
         .route("/version", get(status::version))

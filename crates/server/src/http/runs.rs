@@ -8,11 +8,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use hotcell_contract::{KeyScope, RunRequest};
 use hotcell_engine::new_id;
+use rustix::pipe::PipeFlags;
 use serde::Deserialize;
 
 use super::{Answer, Id, body, json, query};
 use crate::auth::Caller;
-use crate::convert::{Job, job_of};
+use crate::convert::{Job, Stdin, job_of, verification_of};
 use crate::problem::Problem;
 use crate::run::{How, Idempotency, Run};
 use crate::service::Service;
@@ -24,6 +25,9 @@ pub(super) struct Manner {
     /// Answer when it has ended; otherwise at once.
     #[serde(default = "yes")]
     pub(super) wait: bool,
+    /// Let somebody write its input while it runs: it is not waited for then.
+    #[serde(default)]
+    pub(super) attach: bool,
     /// Let it go on when whoever waits for it goes away.
     #[serde(default)]
     pub(super) keep: bool,
@@ -42,14 +46,55 @@ pub(super) async fn create(
 ) -> Answer {
     caller.may(KeyScope::Run)?;
     let manner: Manner = query(&uri)?;
+    let manner = Manner { wait: manner.wait && !manner.attach, ..manner };
     let read = body::read(&service, &headers, body).await?;
     let asked: RunRequest = read.json(&headers)?;
-    let (bytes, sha256) = (read.len(), read.sha256());
+    let (bytes, sha256) = (read.len(), read.sha256(uri.path()));
     drop(read);
     let idempotency = idempotency(&headers, sha256)?;
     let by = caller.clone();
-    let make = move |service: &Arc<Service>| job_of(service, &by, &asked, bytes);
+    let attach = manner.attach;
+    let make = move |service: &Arc<Service>| {
+        let job = job_of(service, &by, &asked, bytes)?;
+        if attach { with_live_input(job) } else { Ok(job) }
+    };
     ask(&service, &caller, manner, idempotency, make).await
+}
+
+pub(super) async fn verify(
+    State(service): State<Arc<Service>>,
+    caller: Caller,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    caller.may(KeyScope::Run)?;
+    let manner: Manner = query(&uri)?;
+    if manner.attach {
+        return Err(Problem::field("query", "a verification reads no input: leave `attach` out"));
+    }
+    let read = body::read(&service, &headers, body).await?;
+    let asked: RunRequest = read.json(&headers)?;
+    let (bytes, sha256) = (read.len(), read.sha256(uri.path()));
+    drop(read);
+    let idempotency = idempotency(&headers, sha256)?;
+    let by = caller.clone();
+    let make = move |service: &Arc<Service>| verification_of(service, &by, &asked, bytes);
+    ask(&service, &caller, manner, idempotency, make).await
+}
+
+/// What it reads is what somebody writes who attaches.
+fn with_live_input(mut job: Job) -> Result<Job, Problem> {
+    if matches!(job.stdin, Stdin::Given(_)) {
+        return Err(Problem::field("stdin", "with `attach` the input is written while it runs: leave `stdin` out"));
+    }
+    if job.policy.require_approval {
+        let detail = "the policy asks for an approval, which is not for a standard input: leave `attach` out";
+        return Err(Problem::field("attach", detail));
+    }
+    let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| Problem::internal(&e))?;
+    (job.stdin, job.to_stdin) = (Stdin::Live(from), Some(to));
+    Ok(job)
 }
 
 /// Puts a job into the queue and answers as it was asked to.

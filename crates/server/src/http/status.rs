@@ -5,8 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
-use hotcell_contract::{KeyScope, SCHEMA_VERSION};
-use serde_json::json;
+use hotcell_contract::{Health, KeyScope, SCHEMA_VERSION, Version};
 
 use super::{Answer, json};
 use crate::auth::Caller;
@@ -15,7 +14,7 @@ use crate::service::Service;
 
 /// The process answers.
 pub(super) async fn healthz() -> Answer {
-    json(StatusCode::OK, &json!({ "status": "ok" }))
+    json(StatusCode::OK, &Health { status: "ok".into() })
 }
 
 /// Runs are taken and can be written down.
@@ -27,12 +26,12 @@ pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Answer {
     if switches.iter().any(|switch| switch.tenant.is_none()) {
         return Err(Problem::unavailable("kill-switch", "the kill switch is on: nothing runs"));
     }
-    json(StatusCode::OK, &json!({ "status": "ready" }))
+    json(StatusCode::OK, &Health { status: "ready".into() })
 }
 
 pub(super) async fn version() -> Answer {
-    let version = env!("CARGO_PKG_VERSION");
-    json(StatusCode::OK, &json!({ "name": "hotcell", "version": version, "schema_version": SCHEMA_VERSION }))
+    let (name, version) = ("hotcell".into(), env!("CARGO_PKG_VERSION").into());
+    json(StatusCode::OK, &Version { name, version, schema_version: SCHEMA_VERSION.into() })
 }
 
 pub(super) async fn metrics(State(service): State<Arc<Service>>, caller: Caller) -> Answer {
