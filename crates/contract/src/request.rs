@@ -40,7 +40,7 @@ pub struct RunRequest {
     pub request_id: Option<String>,
     /// 1 to 3: which attempt at the same this is.
     pub attempt: Option<u32>,
-    /// Kept with nothing, returned nowhere: for the caller's own log.
+    /// The caller's own: returned with the run. 16 KiB at most.
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
     /// A lease, to the letter as it was issued.
     pub lease: Option<String>,

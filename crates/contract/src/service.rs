@@ -65,6 +65,8 @@ pub struct Run {
     /// When it left the queue.
     pub started_at: Option<String>,
     pub completed_at: Option<String>,
+    /// As the caller gave it.
+    pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
     /// Null until it has ended, and where nothing ran.
     pub outcome: Option<Outcome>,
     /// Why there is no outcome.

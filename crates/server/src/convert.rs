@@ -9,7 +9,7 @@ use hotcell_engine::{AskedLimits, Capsule, Catalogue, Language, Leased, Program,
 
 use crate::auth::Caller;
 use crate::files::{bytes_of, files_of};
-use crate::problem::Problem;
+use crate::problem::{Problem, shown};
 use crate::service::Service;
 
 /// Words that a command line can have.
@@ -17,6 +17,8 @@ const MAX_ARGS: usize = 1024;
 const MAX_VARIABLES: usize = 256;
 /// Of tests: what still cannot decide after that many is no flake any more.
 const MAX_REPEAT: u32 = 20;
+/// It is kept and returned with every look at the run.
+const MAX_METADATA: usize = 16 << 10;
 /// As a request_id stands in logs and tables.
 const MAX_REQUEST_ID: usize = 128;
 
@@ -35,6 +37,8 @@ pub struct Job {
     pub leased: Option<Leased>,
     /// Whether what the program leaves is kept.
     pub artifacts: bool,
+    /// The caller's own.
+    pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
     /// 1 to 3.
     pub attempt: u32,
     /// For `Verb::Verify`.
@@ -107,6 +111,10 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
         }
         id => id.clone(),
     };
+    let metadata = asked.metadata.as_ref().map(serde_json::to_vec);
+    if metadata.is_some_and(|text| text.map_or(true, |text| text.len() > MAX_METADATA)) {
+        return Err(Problem::field("metadata", format!("it has more than {MAX_METADATA} bytes: give less")));
+    }
     let attempt = asked.attempt.unwrap_or(1);
     if !(1..=3).contains(&attempt) {
         return Err(Problem::field("attempt", format!("`attempt` is {attempt}: give 1, 2 or 3")));
@@ -141,6 +149,7 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
         lease: asked.lease.clone(),
         leased: None,
         artifacts: !asked.collect.is_empty(),
+        metadata: asked.metadata.clone(),
         attempt,
         checks: Checks::default(),
         bytes,
@@ -149,7 +158,7 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
 
 fn who(caller: &Caller, asked: &RunRequest) -> Result<Who, Problem> {
     if let Some(tenant) = asked.tenant_id.as_ref().filter(|tenant| **tenant != caller.tenant) {
-        let shown: String = tenant.chars().take(64).flat_map(char::escape_debug).collect();
+        let shown = shown(tenant);
         let problem = Problem::field("tenant_id", format!("`{shown}` is not the tenant of this key: leave it out"));
         return Err(Problem { status: axum::http::StatusCode::FORBIDDEN, ..problem });
     }
@@ -249,7 +258,7 @@ fn source(language: &Language, files: Vec<(String, Vec<u8>)>, asked: &RunRequest
 
 fn by_name<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Language, Problem> {
     catalogue.by_name(name).ok_or_else(|| {
-        let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
+        let shown = shown(name);
         let all = catalogue.names().join(", ");
         Problem::field("language", format!("`{shown}` is not a language that is known here: use one of {all}"))
     })
@@ -271,7 +280,7 @@ fn variables(asked: &RunRequest) -> Result<Vec<(OsString, OsString)>, Problem> {
     }
     let is_bad = |name: &str, value: &str| name.is_empty() || name.contains(['=', '\0']) || value.contains('\0');
     if let Some((name, _)) = asked.environment.iter().find(|(name, value)| is_bad(name, value)) {
-        let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
+        let shown = shown(name);
         let detail = format!("`{shown}` has a name that is empty or has `=` or NUL in it, or a value with NUL");
         return Err(Problem::field("environment", detail));
     }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hotcell_contract::Bytes;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, shown};
 
 /// A project that people write by hand, and more.
 const MAX_FILES: usize = 1000;
@@ -34,7 +34,7 @@ pub(crate) fn files_of(given: &BTreeMap<String, Bytes>) -> Result<Vec<(String, V
     }
     for name in given.keys() {
         if let Some(why) = wrong(name) {
-            let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = shown(name);
             return Err(Problem::field("files", format!("`{shown}` is no name of a file here: {why}")));
         }
     }

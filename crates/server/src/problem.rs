@@ -41,6 +41,20 @@ const FIELDS: [(&str, &str); 17] = [
     ("--lease FILE", "lease"),
 ];
 
+/// A sentence, however long what it quotes is.
+const MAX_DETAIL: usize = 1000;
+const MAX_FIELD: usize = 100;
+
+/// What a client wrote, as it can stand in a sentence.
+pub(crate) fn shown(text: &str) -> String {
+    text.chars().take(64).flat_map(char::escape_debug).collect()
+}
+
+/// One line, and not longer than that.
+fn cut(text: &str, most: usize) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(most).collect()
+}
+
 impl Problem {
     pub fn new(status: StatusCode, kind: &'static str, detail: impl Into<String>) -> Problem {
         let detail = detail.into();
@@ -70,7 +84,8 @@ impl Problem {
 
     /// An error of ours: told to the log, and not to the client.
     pub(crate) fn internal(error: &dyn std::fmt::Display) -> Problem {
-        tracing::error!(%error, "a request could not be served");
+        // As a text, which is written with its control characters escaped: a client's words may be in it.
+        tracing::error!(error = error.to_string(), "a request could not be served");
         let detail = "the service has failed at this: its log says why";
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
@@ -96,8 +111,8 @@ impl Problem {
             kind: format!("urn:hotcell:problem:{}", self.kind),
             title: self.status.canonical_reason().unwrap_or("Error").to_owned(),
             status: self.status.as_u16(),
-            detail: self.detail.clone(),
-            field: self.field.clone(),
+            detail: cut(&self.detail, MAX_DETAIL),
+            field: self.field.as_deref().map(|field| cut(field, MAX_FIELD)),
             failure_class: self.failure_class,
             record_id: self.record_id.clone(),
         }
@@ -151,7 +166,8 @@ impl From<PolicyError> for Problem {
                 Problem::refused(class, &format!("the policy {policy} refuses this: {why}"))
             }
             PolicyError::Unknown { name, known } => {
-                Problem::field("policy_id", format!("`{name}` is not a policy that is known here: use one of {known}"))
+                let detail = format!("`{}` is not a policy that is known here: use one of {known}", shown(&name));
+                Problem::field("policy_id", detail)
             }
             PolicyError::NoHosts => Problem::field("allowed_hosts", "a network that is restricted needs hosts"),
             PolicyError::HostsOfNothing => {

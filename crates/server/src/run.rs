@@ -20,6 +20,8 @@ pub struct How {
     /// Somebody comes back for it: it is in the state directory before it begins, and its output is told while it goes.
     pub is_kept: bool,
     pub idempotency: Option<Idempotency>,
+    /// The caller's own.
+    pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
 /// The caller's word for this request, and what the request was.
@@ -139,6 +141,7 @@ impl Run {
             created_at: self.created_at.clone(),
             started_at: stage.started_at,
             completed_at: stage.completed_at,
+            metadata: self.how.metadata.clone(),
             outcome,
             problem,
         }

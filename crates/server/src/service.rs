@@ -18,7 +18,7 @@ use crate::auth::Caller;
 use crate::convert::Job;
 use crate::log::Log;
 use crate::metrics::Metrics;
-use crate::problem::Problem;
+use crate::problem::{Problem, shown};
 use crate::queue::{Full, Queue, Queued};
 use crate::results::{Results, is_id};
 use crate::run::{How, Run};
@@ -192,7 +192,7 @@ impl Service {
             Some(his) => his.iter().any(|known| known == name),
         };
         if !is_his {
-            let shown: String = name.chars().take(64).flat_map(char::escape_debug).collect();
+            let shown = shown(name);
             let problem = Problem::field("policy_id", format!("`{shown}` is not a policy of this key: leave it out"));
             return Err(Problem { status: StatusCode::FORBIDDEN, ..problem });
         }
@@ -200,13 +200,14 @@ impl Service {
     }
 
     /// Admits a job and puts it into the queue. Blocks: for a thread that may.
-    pub fn submit(self: &Arc<Self>, caller: &Caller, mut job: Job, how: How) -> Result<Arc<Run>, Problem> {
+    pub fn submit(self: &Arc<Self>, caller: &Caller, mut job: Job, mut how: How) -> Result<Arc<Run>, Problem> {
         let id = job.request.record_id.clone().unwrap_or_else(hotcell_engine::new_id);
         let request_id = job.request.request_id.clone().unwrap_or_else(|| id.clone());
         job.leased = self.admit(&mut job).inspect_err(|problem| {
             self.metrics.refused(problem);
         })?;
         let policy_id = job.policy.policy_id.clone();
+        how.metadata = job.metadata.take();
         let run = Run::new(id, caller.tenant.clone(), request_id, policy_id, how).map_err(|error| {
             let is_short = crate::problem::is_shortage(&error);
             if is_short {

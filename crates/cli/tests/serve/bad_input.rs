@@ -86,6 +86,18 @@ fn wrong_types_and_unknown_fields_are_named() {
         let problem = answer.is_problem(status, Some(field).filter(|field| !field.is_empty()), &[part]);
         assert!(!problem["detail"].as_str().expect("text").contains(|c: char| c.is_control()), "{problem}");
     }
+    // What a client wrote is quoted in part.
+    let long = "x".repeat(1 << 20);
+    for body in [
+        json!({ &long: 1 }),
+        json!({ "code": "1", "policy_id": long }),
+        json!({ "code": "1", "language": long }),
+        json!({ "code": "1", "metadata": { "x": long } }),
+        json!({ "files": { &long: "1" } }),
+    ] {
+        let answer = service.post("/v1/runs", &body);
+        assert!(answer.status == 422 && answer.body.len() < 3000, "{} {}", answer.status, answer.body.len());
+    }
     // Refusals are on record, mistakes are not; nothing has run.
     assert!(place.records(&[]).iter().all(|record| record["status"] == "denied" || record["status"] == "failed"));
     assert!(!place.log().contains("\u{1b}"));

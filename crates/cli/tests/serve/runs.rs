@@ -28,13 +28,14 @@ fn it_says_where_it_listens_under_which_policy_and_what_doctor_found() {
 fn a_run_answers_with_its_outcome_and_is_on_record() {
     let place = Place::new();
     let service = place.serve(&[]);
-    let answer = service.post("/v1/runs", &json!({ "code": "import sys\nprint(sys.stdin.read(), sys.argv[1:])", "stdin": "hi", "args": ["a"], "user_id": "u1", "run_id": "r1", "request_id": "mine" }));
+    let answer = service.post("/v1/runs", &json!({ "code": "import sys\nprint(sys.stdin.read(), sys.argv[1:])", "stdin": "hi", "args": ["a"], "user_id": "u1", "run_id": "r1", "request_id": "mine", "metadata": { "a": [1, { "b": null }] } }));
     assert_eq!(answer.status, 200, "{}", answer.text());
     let run = answer.json();
     assert_eq!(run["status"], "completed");
     assert_eq!((&run["outcome"]["stdout"], &run["outcome"]["status"]), (&json!("hi ['a']\n"), &json!("pass")));
     assert_eq!((&run["request_id"], &run["outcome"]["request_id"]), (&json!("mine"), &json!("mine")));
     assert_eq!((&run["policy_id"], &run["tenant_id"]), (&json!("balanced"), &json!("default")));
+    assert_eq!(run["metadata"], json!({ "a": [1, { "b": null }] }));
     let again = service.get(&format!("/v1/runs/{}", run["id"].as_str().expect("an id")));
     assert_eq!((again.status, again.json()), (200, run.clone()));
     let record = place.records(&[]).remove(0);

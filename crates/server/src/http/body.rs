@@ -80,7 +80,7 @@ impl Read {
                     let why = inner.to_string();
                     let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
                     let field = if field == "." { WHOLE.to_owned() } else { field };
-                    Problem::field(field.clone(), format!("`{field}` is wrong: {}", plain(&why)))
+                    Problem::field(field.clone(), format!("`{field}` is wrong: {}", why))
                 }
                 _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
             }
@@ -150,9 +150,4 @@ impl Read {
 
 fn unknown_field(why: &str) -> Option<&str> {
     why.strip_prefix("unknown field `")?.split('`').next()
-}
-
-/// One line, and not longer than a sentence: a value of the client's may be in it.
-fn plain(why: &str) -> String {
-    why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }

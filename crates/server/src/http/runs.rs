@@ -1,6 +1,6 @@
 //! Runs: asked for, looked at, called off.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::extract::State;
@@ -111,21 +111,26 @@ pub(super) async fn ask(
     {
         return again(service, caller, &manner, asked, &before, &id).await;
     }
-    let how = How { is_kept: !manner.wait || manner.keep, idempotency: idempotency.clone() };
-    let by = caller.clone();
+    let is_kept = !manner.wait || manner.keep;
+    let how = How { is_kept, idempotency: idempotency.clone(), ..How::default() };
+    let (by, waiting) = (caller.clone(), Waiting::new(service));
+    let slot = Arc::clone(&waiting.slot);
     let submitted = service.blocking(move |service| {
-        let mut job = make(service)?;
-        let asked_id = job.request.request_id.take().filter(|id| Some(id) != job.request.record_id.as_ref());
-        job.request.request_id = Some(asked_id.unwrap_or_else(|| id.clone()));
-        job.request.record_id = Some(id);
-        service.submit(&by, job, how)
-    });
-    let submitted = submitted.await.inspect_err(|_| {
-        if let Some(asked) = &idempotency {
-            service.results.unclaim(&caller.tenant, asked);
+        let submitted = make(service).and_then(|mut job| {
+            let asked_id = job.request.request_id.take().filter(|id| Some(id) != job.request.record_id.as_ref());
+            job.request.request_id = Some(asked_id.unwrap_or_else(|| id.clone()));
+            job.request.record_id = Some(id);
+            service.submit(&by, job, how)
+        });
+        match &submitted {
+            Ok(run) if !is_kept => slot.put(service, run),
+            Ok(_) => {}
+            Err(_) => idempotency.iter().for_each(|asked| service.results.unclaim(&by.tenant, asked)),
         }
+        submitted
     });
-    answer(service, &submitted?, &manner).await
+    let run = submitted.await?;
+    answer(service, &run, &manner, Some(waiting)).await
 }
 
 /// The same was asked before: it is not run again.
@@ -143,7 +148,7 @@ async fn again(
         return Err(Problem { field: Some("Idempotency-Key".into()), ..problem });
     }
     if let Some(run) = service.run(&caller.tenant, id) {
-        return answer(service, &run, &Manner { keep: true, ..*manner }).await;
+        return answer(service, &run, manner, None).await;
     }
     let view = service.view(&caller.tenant, id).map_err(|_| {
         Problem::new(StatusCode::CONFLICT, "idempotency-key", "the same is being asked at this moment: come back later")
@@ -164,33 +169,62 @@ fn problem_again(problem: &hotcell_contract::HttpProblem) -> Answer {
     Ok(response)
 }
 
-async fn answer(service: &Arc<Service>, run: &Arc<Run>, manner: &Manner) -> Answer {
+async fn answer(service: &Arc<Service>, run: &Arc<Run>, manner: &Manner, waiting: Option<Waiting>) -> Answer {
     if !manner.wait {
         let mut response = json(StatusCode::ACCEPTED, &run.view())?;
         let place = HeaderValue::from_str(&format!("/v1/runs/{}", run.id)).map_err(|e| Problem::internal(&e))?;
         response.headers_mut().insert(header::LOCATION, place);
         return Ok(response);
     }
-    let mut waiting = Waiting { service, run, goes_on: manner.keep };
     let ended = run.end().await;
-    waiting.goes_on = true;
+    drop(waiting);
     ended?;
     let view = run.view();
     // Up to twenty megabytes of text.
     service.blocking(move |_| json(StatusCode::OK, &view)).await
 }
 
-/// Somebody who waits for a run. When he goes away, so does the run.
-struct Waiting<'a> {
-    service: &'a Arc<Service>,
-    run: &'a Arc<Run>,
-    goes_on: bool,
+/// Somebody who waits for a run. When he goes away, so does the run, be it going or only about to be.
+struct Waiting {
+    service: Arc<Service>,
+    slot: Arc<Slot>,
 }
 
-impl Drop for Waiting<'_> {
+/// Where the one who waits and the one who makes the run meet.
+#[derive(Default)]
+struct Slot(Mutex<Met>);
+
+#[derive(Default)]
+enum Met {
+    #[default]
+    Nobody,
+    Run(Arc<Run>),
+    /// He has gone before there was a run.
+    Gone,
+}
+
+impl Slot {
+    fn put(&self, service: &Service, run: &Arc<Run>) {
+        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*met {
+            Met::Gone => service.cancel(run),
+            _ => *met = Met::Run(Arc::clone(run)),
+        }
+    }
+}
+
+impl Waiting {
+    fn new(service: &Arc<Service>) -> Waiting {
+        Waiting { service: Arc::clone(service), slot: Arc::default() }
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
-        if !self.goes_on {
-            self.service.cancel(self.run);
+        let mut met = self.slot.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has ended is not harmed by it.
+        if let Met::Run(run) = std::mem::replace(&mut *met, Met::Gone) {
+            self.service.cancel(&run);
         }
     }
 }
