@@ -42,9 +42,9 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
     let weak: Vec<&str> = found.checks.iter().filter(|check| !check.present).map(|check| check.name.as_str()).collect();
     let weak = if weak.is_empty() { "all is there".to_owned() } else { format!("missing: {}", weak.join(", ")) };
     let (concurrency, queue, policy) = (settings.concurrency, settings.queue, settings.policy.clone());
-    let service = Service::new(settings, launcher, languages::catalogue(args.languages.as_deref())?)?;
+    let service = Service::start(settings, launcher, languages::catalogue(args.languages.as_deref())?)?;
     let keys = if service.has_keys()? { "with a key" } else { "without keys, for this machine alone" };
-    hotcell_server::serve(service, |address, _| {
+    hotcell_server::serve(service, |address| {
         let mut out = std::io::stdout().lock();
         // Nobody needs to read it.
         let _ = writeln!(

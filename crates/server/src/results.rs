@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use hotcell_contract::{FailureClass, HttpProblem, RecordStatus, Run as RunView};
 use hotcell_engine::now;
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::run::Idempotency;
@@ -34,6 +34,8 @@ struct Stored {
 
 pub(crate) struct Results {
     dir: PathBuf,
+    /// Of the one service that this directory has: it goes with the process.
+    _lock: File,
     keep: Keep,
     index: Mutex<Index>,
 }
@@ -110,7 +112,12 @@ impl Results {
         for part in [RUNS, ARTIFACTS] {
             DirBuilder::new().recursive(true).mode(0o700).create(dir.join(part))?;
         }
-        let results = Results { dir, keep, index: Mutex::default() };
+        let lock = File::create(dir.join("lock"))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::ResourceBusy.into()),
+            locked => locked?,
+        }
+        let results = Results { dir, _lock: lock, keep, index: Mutex::default() };
         let mut names: Vec<String> = fs::read_dir(results.dir.join(RUNS))?
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())

@@ -43,6 +43,8 @@ pub enum ServeError {
         "{runs} runs at once need {needed} open files, and {limit} are allowed here: raise `ulimit -n`, or lower --concurrency"
     )]
     Files { runs: usize, needed: u64, limit: u64 },
+    #[error("another service uses this state directory: give --state-dir another one, or end that service")]
+    Taken,
     #[error("what was kept of earlier runs cannot be used: {0}")]
     Results(std::io::Error),
     #[error("cannot start the service: {0}")]
@@ -102,8 +104,15 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Service {
-    /// Everything that can be wrong is found here, before anybody is listened to.
-    pub fn new(settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Service, ServeError> {
+    /// Everything that can be wrong is found here, before anybody is listened to. From here on it can be asked for runs;
+    /// [`crate::serve`] lets others ask, and [`Service::finish`] ends it.
+    pub fn start(settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Arc<Service>, ServeError> {
+        let service = Arc::new(Service::new(settings, launcher, catalogue)?);
+        crate::watch::start(&service)?;
+        Ok(service)
+    }
+
+    fn new(settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Service, ServeError> {
         let connections = fitting_connections(&settings)?;
         let dir = settings.state_dir.clone();
         let open = |dir: &Path| State::open_for_service(dir);
@@ -117,7 +126,10 @@ impl Service {
         if let Some(why) = refused_here(&policy) {
             return Err(ServeError::Refused { policy: settings.policy, why });
         }
-        let results = Results::open(&dir, settings.keep).map_err(ServeError::Results)?;
+        let results = Results::open(&dir, settings.keep).map_err(|error| match error.kind() {
+            std::io::ErrorKind::ResourceBusy => ServeError::Taken,
+            _ => ServeError::Results(error),
+        })?;
         let alerts = Alerts::start(state.audit().clone()).map_err(ServeError::Start)?;
         Ok(Service {
             launcher,

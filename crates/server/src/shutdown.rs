@@ -30,19 +30,21 @@ impl Signals {
     }
 }
 
-/// A second signal does not wait any longer.
-pub(crate) async fn end(service: &Arc<Service>, signals: &mut Signals) {
-    let (running, waiting) = service.load();
-    tracing::info!(running, waiting, "ending: nothing new is taken");
-    service.close();
-    tokio::select! {
-        () = idle(service, service.settings.grace) => {}
-        () = signals.next() => {}
+impl Service {
+    /// Takes nothing new, lets what goes and waits end within the grace or until somebody is in a hurry, and ends the rest.
+    pub async fn finish(self: &Arc<Self>, hurry: impl Future<Output = ()>) {
+        let (running, waiting) = self.load();
+        tracing::info!(running, waiting, "ending: nothing new is taken");
+        self.close();
+        tokio::select! {
+            () = idle(self, self.settings.grace) => {}
+            () = hurry => {}
+        }
+        self.end_all();
+        idle(self, LAST_PATIENCE).await;
+        self.end_all();
+        idle(self, LAST_PATIENCE).await;
     }
-    service.end_all();
-    idle(service, LAST_PATIENCE).await;
-    service.end_all();
-    idle(service, LAST_PATIENCE).await;
 }
 
 async fn idle(service: &Service, most: Duration) {

@@ -113,3 +113,19 @@ fn one_tenant_does_not_drive_out_what_is_anothers() {
     service.key = Some(a);
     assert_eq!(service.get(&format!("/v1/runs/{id}")).json()["status"], "completed");
 }
+
+#[test]
+fn what_cannot_be_served_is_said_at_the_start() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let id = service.sleeper();
+    // A second one would end what the first one runs.
+    place.go(&["serve", "--listen", "127.0.0.1:0"]).refused(&["another service"]);
+    assert_eq!(service.get(&format!("/v1/runs/{id}")).json()["status"], "running");
+    let other = Place::new();
+    other.go(&["serve", "--listen", &service.address]).refused(&["cannot listen on", &service.address]);
+    other.go(&["serve", "--listen", "localhost"]).refused(&["localhost"]);
+    other.go(&["serve", "--policy", "nobodys"]).refused(&["nobodys"]);
+    other.go(&["serve", "--log-level", "loud"]).refused(&["loud"]);
+    other.go(&["serve", "--concurrency", "0"]).refused(&["--concurrency"]);
+}

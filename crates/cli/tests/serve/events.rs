@@ -146,3 +146,19 @@ fn what_is_not_remembered_any_more_is_gone_and_not_unknown() {
     service.get(&format!("/v1/runs/{id}/events")).is_problem(410, None, &["result"]);
     service.get("/v1/runs/01a1e3c3-639a-7141-9a47-9f17c1e24400/events").is_problem(404, None, &["no such run"]);
 }
+
+#[test]
+fn alerts_are_in_the_stream_and_in_the_audit_log() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let id = service.start(&json!({ "command": ["sleep", "3000"], "limits": { "wall_ms": 1000 } }));
+    let all = Stream::open(&service, &id, &[]).rest();
+    assert!(
+        all.iter().any(|(_, name, event)| name == "resource_event.ALERT" && event["data"]["resource"] == "wall_time")
+    );
+    assert_eq!(all.last().expect("some").1, "exec_event.TIMEOUT");
+    let audit = place.go(&["audit", "tail"]).stdout;
+    let of_it: Vec<&str> = audit.lines().filter(|line| line.contains(&id)).collect();
+    assert!(of_it[of_it.len() - 2].contains("resource_event.ALERT"), "{audit}");
+    assert!(of_it[of_it.len() - 1].contains("exec_event.TIMEOUT"), "{audit}");
+}

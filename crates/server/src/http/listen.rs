@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use super::router;
 use crate::service::{ServeError, Service};
 use crate::settings::{BLOCKING_THREADS, HEAD_TIME, MAX_HEAD, MAX_HEADERS};
-use crate::{shutdown, watch};
+use crate::shutdown;
 
 /// For those who come when there is no place.
 const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\nretry-after: 1\r\n\
@@ -28,21 +28,19 @@ const AFTER_AN_ERROR: Duration = Duration::from_millis(50);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// Serves until SIGTERM or SIGINT, and then to the end of what is going. `listens` is told the address.
-pub fn serve(service: Service, listens: impl FnOnce(SocketAddr, &Service)) -> Result<(), ServeError> {
+pub fn serve(service: Arc<Service>, listens: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("http")
         .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .map_err(ServeError::Start)?;
-    let service = Arc::new(service);
-    watch::start(&service)?;
     runtime.block_on(async {
         let mut signals = shutdown::Signals::catch().map_err(ServeError::Start)?;
         let address = service.settings.listen;
         let listener = TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, error })?;
         let address = listener.local_addr().map_err(ServeError::Start)?;
-        listens(address, &service);
+        listens(address);
         let places = Arc::new(Semaphore::new(service.connections as usize));
         let accepting = tokio::spawn(accept(Arc::clone(&service), listener, Arc::clone(&places)));
         let mut broken = service.broken.subscribe();
@@ -51,7 +49,8 @@ pub fn serve(service: Service, listens: impl FnOnce(SocketAddr, &Service)) -> Re
             _ = broken.wait_for(|broken| *broken) => true,
         };
         accepting.abort();
-        shutdown::end(&service, &mut signals).await;
+        // A second signal does not wait any longer.
+        service.finish(signals.next()).await;
         let all = u32::try_from(service.connections).unwrap_or(u32::MAX);
         let _ = tokio::time::timeout(LAST_ANSWERS, places.acquire_many(all)).await;
         tracing::info!("ended");
