@@ -3,7 +3,7 @@
 CARGO ?= cargo
 TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
-PACKAGES := gcc g++ junit4 python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman
+PACKAGES := gcc g++ junit4 curl python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman
 # Toolchains, by the program: any way of having it is good.
 TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
@@ -58,7 +58,7 @@ test-user: target/hostile/hostile
 
 # A hundred programs in eight languages, by whoever runs this and by an ordinary user.
 test-programs:
-	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants
+	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants --test serve
 	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test programs
 
 # The same tests with every cell made by a container runtime: runc as whoever runs this, crun by an ordinary user.

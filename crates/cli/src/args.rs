@@ -4,6 +4,7 @@ mod backend;
 pub(crate) mod cell;
 pub(crate) mod grants;
 pub(crate) mod runs;
+pub(crate) mod service;
 pub(crate) mod state;
 
 use std::ffi::OsString;
@@ -47,11 +48,15 @@ pub(crate) enum Command {
     Intent(grants::IntentArgs),
     /// Take back what a leased run has changed
     Rollback(grants::RollbackArgs),
+    /// Serve runs over HTTP
+    Serve(service::ServeArgs),
+    /// Make, show and take back the keys of the service
+    Keys(service::KeysArgs),
     /// Show which languages this host can run
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval or receipt
+    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run, problem or openapi
     #[command(hide = true)]
     Schema {
         /// Which one

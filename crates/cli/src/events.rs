@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use hotcell_contract::{Happened, RunEvent};
-use hotcell_engine::Audit;
+use hotcell_engine::{Audit, audit_alert};
 
 use crate::view::View;
 
 /// What waits for a reader at most.
 const WAITING: usize = 1024;
-/// The name under which an alert is in the audit log: the stream's own.
-const ALERT: &str = "resource_event.ALERT";
 /// How long, after the run, a reader may take for what is waiting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -163,15 +161,7 @@ impl Events {
             let mut alerts = self.alerts.borrow_mut();
             let alerts = alerts.get_or_insert_with(|| {
                 let (audit, record_id) = (audit.clone(), record_id.clone());
-                Queue::start(move |event| {
-                    let Happened::Alert(alert) = &event.happened else { return Ok(()) };
-                    let mut data = serde_json::to_value(alert)?;
-                    data["record_id"] = record_id.as_str().into();
-                    data["request_id"] = event.request_id.as_str().into();
-                    data["phase"] = event.phase.as_deref().into();
-                    data["since_start_ms"] = event.since_start_ms.into();
-                    Ok(audit.append(ALERT, data)?)
-                })
+                Queue::start(move |event| Ok(audit_alert(&audit, &record_id, event)?))
             });
             alerts.put(event.clone());
         }

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
-use hotcell_contract::{Capabilities, FailureClass, Policy};
-use hotcell_engine::{
-    AskedLimits, Denied, Given, Leased, Request, StateError, Verb, capabilities, enabled, open_regular, permit,
-};
+use hotcell_contract::{Capabilities, Policy};
+use hotcell_engine::{Application, AskedLimits, Given, Leased, Request, Verb, admit, capabilities, open_regular};
 
 use crate::args::cell::CellArgs;
 use crate::policy::state_dir;
@@ -17,10 +14,14 @@ const MAX_LEASE: u64 = 1 << 20;
 
 /// What the operator has enabled, wherever that is written.
 pub(crate) fn switches(flag: Option<&std::path::Path>) -> anyhow::Result<Capabilities> {
+    Ok(capabilities(state_dir(flag).as_deref(), config_dir().as_deref())?)
+}
+
+/// Where the operator's own files are that are no state.
+pub(crate) fn config_dir() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    let home = home.map(|dir| dir.join("hotcell"));
-    Ok(capabilities(state_dir(flag).as_deref(), home.as_deref())?)
+    home.map(|dir| dir.join("hotcell"))
 }
 
 /// What a file says that may be a lease. What is longer than any is cut, and malformed then.
@@ -31,50 +32,18 @@ pub(crate) fn read(path: &std::path::Path) -> std::io::Result<Vec<u8>> {
 }
 
 /// Whether the request may go on, and under which lease. A refusal is written down where there is a place for it.
-pub(crate) fn permit_run(
+pub(crate) fn admit_run(
     args: &CellArgs,
     verb: Verb,
     policy: Option<&Policy>,
-    asked: &AskedLimits,
+    limits: &AskedLimits,
     request: &mut Request,
 ) -> anyhow::Result<Option<Leased>> {
-    let switches = switches(args.state_dir.as_deref())?;
-    let deny = |request: &Request, denied: Denied| -> anyhow::Error {
-        let why = denied.error.to_string();
-        let told = state::of_run(args).and_then(|kept| {
-            let Some(mut kept) = kept else { return Ok(()) };
-            if let StateError::Lease(refusal) = &denied.error {
-                kept.deny_lease(denied.lease.as_deref(), refusal)?;
-            }
-            Ok(kept.deny(request, &state::who(args)?, policy, denied.lease.as_deref(), denied.class, &why)?)
-        });
-        told.err().unwrap_or_else(|| denied.error.into())
-    };
-    let plainly = |error| Denied { class: FailureClass::PolicyViolation, error, lease: None };
-    enabled(&switches, verb, request, args.lease.is_some()).map_err(|e| deny(request, plainly(e)))?;
-    if verb == Verb::Verify && policy.is_some_and(|policy| policy.require_approval) {
-        let class = FailureClass::ApprovalRequired;
-        let why =
-            "the policy asks for an approval, which is for one run of one program: use run instead of verify".into();
-        let error = StateError::Refused { class, why };
-        return Err(deny(request, Denied { class, error, lease: None }));
-    }
-    let Some(path) = &args.lease else {
-        if policy.is_some_and(|policy| policy.two_key_lease) {
-            let error = StateError::LeaseRequired;
-            return Err(deny(request, Denied { class: FailureClass::LeaseViolation, error, lease: None }));
-        }
-        return Ok(None);
-    };
-    if verb == Verb::Verify {
-        bail!("a lease is for run and exec: leave --lease out");
-    }
-    let mut kept = state::of_run(args)?
-        .context("a lease is verified with the keys of a state directory, and there is none: give --state-dir")?;
-    let name = path.display().to_string();
-    let given = Given { name: &name, bytes: read(path), repository: args.repo.as_deref() };
-    match permit(&mut kept, &switches, policy, given, asked, request) {
-        Ok(leased) => Ok(Some(leased)),
-        Err(denied) => Err(deny(request, denied)),
-    }
+    let capabilities = switches(args.state_dir.as_deref())?;
+    let who = state::who(args)?;
+    let name = args.lease.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+    let given = |path: &PathBuf| Given { name: &name, bytes: read(path), repository: args.repo.as_deref() };
+    let lease = args.lease.as_ref().map(given);
+    let asked = Application { verb, who: &who, policy, limits, capabilities: &capabilities, lease };
+    admit(asked, request, || state::of_run(args))
 }

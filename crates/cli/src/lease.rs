@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use hotcell_contract::{Lease, LeaseLimits, LeaseNetwork, Runner, Scope};
+use hotcell_contract::{Lease, LeaseNetwork};
 use hotcell_engine::{
-    IssuedLease, Role, SecretKey, Trusted, is_part, new_id, now, read_lease, sign, text_of, unsigned,
+    IssuedLease, NewLease, Role, SecretKey, Trusted, is_part, new_id, now, read_lease, sign, text_of,
 };
 use serde_json::json;
 
@@ -132,38 +132,26 @@ fn new_lease(
     scope: &ScopeArgs,
     words: Vec<String>,
 ) -> anyhow::Result<Lease> {
-    let issued_at = now();
-    let lifetime = scope.valid_for.unwrap_or(std::time::Duration::from_secs(300));
-    Ok(Lease {
-        lease_id: format!("lease-{}", new_id()),
-        intent_id,
+    let new = NewLease {
         actor,
-        expires_at: after(&issued_at, lifetime)?,
-        issued_at,
-        scope: Scope {
-            commands_allowlist: commands(words, &scope.command)?,
-            paths_allowlist: scope.allow.clone(),
-            paths_denylist: scope.deny.clone(),
-            env_allowlist: scope.env.clone(),
-            network: network(&scope.host),
-        },
-        limits: LeaseLimits {
-            cpu_quota: scope.cpus.unwrap_or(1.0),
-            mem_quota_mb: scope.memory.map_or(256, megabytes),
-            wallclock_timeout_s: scope.timeout.map_or(60, |time| time.as_secs().max(1)),
-            fd_limit: scope.open_files.unwrap_or(256),
-            max_runs: scope.runs.unwrap_or(1),
-        },
-        runner: Runner {
-            workdir: workdir.unwrap_or_else(|| "/work".into()),
-            readonly_mounts: scope.mount.clone(),
-            writable_mounts: scope.write.clone(),
-        },
+        intent_id,
+        commands: commands(words, &scope.command)?,
+        paths_allowlist: scope.allow.clone(),
+        paths_denylist: scope.deny.clone(),
+        env_allowlist: scope.env.clone(),
+        hosts: scope.host.clone(),
+        valid_for: scope.valid_for,
+        cpus: scope.cpus,
+        memory_mb: scope.memory.map(megabytes),
+        timeout_s: scope.timeout.map(|time| time.as_secs().max(1)),
+        open_files: scope.open_files,
+        max_runs: scope.runs,
+        workdir,
+        readonly_mounts: scope.mount.clone(),
+        writable_mounts: scope.write.clone(),
         holder_key: scope.holder.clone(),
-        parent: None,
-        cosigners: vec![],
-        sig: unsigned(),
-    })
+    };
+    hotcell_engine::new_lease(new).context("--for leads out of the calendar: give less")
 }
 
 fn network(hosts: &[String]) -> LeaseNetwork {

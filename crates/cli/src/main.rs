@@ -12,6 +12,7 @@ mod policy;
 mod progress;
 mod receipt;
 mod run;
+mod serve;
 mod show;
 mod state;
 mod verify;
@@ -22,19 +23,22 @@ use std::process::ExitCode;
 use clap::Parser;
 use hotcell_engine::Launcher;
 
+/// Cells that are built before a service is asked for them: each takes a process and a little memory.
+const SERVED_AHEAD: usize = 4;
+
 fn main() -> ExitCode {
     // In a container that a runtime made for a cell, this is its init.
     hotcell_engine::become_init_if_asked();
     // Before anything else: the launcher builds a cell while the command line is being read.
     let words = args::words();
-    let makes_cells = words
-        .get(1)
-        .is_some_and(|verb| ["run", "exec", "doctor", "languages", "verify"].iter().any(|known| verb == known));
+    let makes_cells = words.get(1).is_some_and(|verb| {
+        ["run", "exec", "doctor", "languages", "verify", "serve"].iter().any(|known| verb == known)
+    });
     if makes_cells {
         hotcell_engine::raise_open_files();
     }
-    let launcher = makes_cells.then(|| Launcher::start(1));
     let verb = words.get(1).and_then(|verb| verb.to_str()).unwrap_or_default().to_owned();
+    let launcher = makes_cells.then(|| Launcher::start(if verb == "serve" { SERVED_AHEAD } else { 1 }));
     let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(e) => {
@@ -53,6 +57,8 @@ fn main() -> ExitCode {
         (args::Command::Doctor(args), Some(launcher)) => doctor::doctor(&args, &launcher),
         (args::Command::Verify(args), Some(launcher)) => verify::verify(args, &launcher),
         (args::Command::Languages(args), Some(launcher)) => languages::show(&args, &launcher),
+        (args::Command::Serve(args), Some(launcher)) => serve::serve(&args, launcher),
+        (args::Command::Keys(args), _) => serve::keys(&args),
         (args::Command::Records(args), _) => state::records(&args),
         (args::Command::Stats(args), _) => state::stats(&args),
         (args::Command::Audit(args), _) => state::audit(&args),

@@ -15,7 +15,7 @@ use anyhow::{Context, bail};
 use hotcell_contract::{NetworkPolicy, OnViolation, Outcome, parse_metadata};
 use hotcell_engine::{
     AskedLimits, Call, Capsule, Catalogue, Language, Launcher, Leased, PolicyError, Program, Progress, Request,
-    Sentinel, Signals, Source, StateError, Verb, Watch, execute, new_id, settle,
+    Sentinel, Signals, Source, StateError, Verb, Watch, execute, new_id,
 };
 
 use crate::args::Output;
@@ -198,7 +198,7 @@ fn cell(
     let tell = |event| events.tell(event);
     let usual = Watch::default();
     let every = watch.sample_every.unwrap_or(usual.every);
-    let how = Watch { every, alert_at: watch.alert_at.unwrap_or(usual.alert_at) };
+    let how = Watch { every, alert_at: watch.alert_at.unwrap_or(usual.alert_at), ..usual };
     let sentinel = Sentinel::new(args.request_id.get_or_insert_with(new_id), how, &tell);
     // Everything that can be wrong with the flags is, before anything is made.
     let verb = if matches!(program, Program::Command(_)) { Verb::Exec } else { Verb::Run };
@@ -236,7 +236,7 @@ fn cell(
     let told = |what: Progress<'_>| progress.tell(what);
     let kept = state::begin(&args, &request, leased.as_ref()).inspect_err(|e| tell_refusal(&sentinel, e))?;
     if let Some(kept) = &kept {
-        events.audit_to(kept.state.audit(), kept.ticket.record_id());
+        events.audit_to(kept.state.audit(), kept.begun.record_id());
     }
     sentinel.admitted();
     let call = Call {
@@ -246,9 +246,10 @@ fn cell(
         artifacts: args.artifacts.as_deref(),
         keep,
         cancel: Some(&signals),
-        lease: kept.as_ref().and_then(state::Kept::leased_run),
+        lease: kept.as_ref().and_then(|kept| kept.begun.leased_run()),
         progress: Some(&told),
         sentinel: events.are_wanted().then_some(&sentinel),
+        others: false,
     };
     let outcome = execute(launcher, &request, call);
     drop((progress, through));
@@ -291,7 +292,7 @@ fn tell_refusal(sentinel: &Sentinel<'_>, error: &anyhow::Error) {
         _ => None,
     });
     let state = error.downcast_ref::<StateError>().and_then(|e| match e {
-        StateError::Refused { class, why } => Some((*class, why)),
+        StateError::Refused { class, why, .. } => Some((*class, why)),
         _ => None,
     });
     if let Some((class, why)) = policy.or(state) {
@@ -433,15 +434,7 @@ pub(crate) fn request(
         bail!("a lease is for what its issuer knows: leave --image and --runtime PATH out");
     }
     let policy = policy::named(args)?;
-    if let Err(e) = settle(policy.as_ref(), &asked, &mut request) {
-        if let PolicyError::Refused { class, why, .. } = &e
-            && let Some(mut state) = state::of_run(args)?
-        {
-            state.deny(&request, &state::who(args)?, policy.as_ref(), None, *class, why)?;
-        }
-        return Err(e.into());
-    }
-    let leased = grants::permit_run(args, verb, policy.as_ref(), &asked, &mut request)?;
+    let leased = grants::admit_run(args, verb, policy.as_ref(), &asked, &mut request)?;
     Ok((request, leased))
 }
 

@@ -217,11 +217,15 @@ fn verbs_below(verb: &str) -> Option<String> {
 
 pub(crate) fn schema(of: &str) -> anyhow::Result<ExitCode> {
     let all = hotcell_contract::schemas();
-    let Some((_, schema)) = all.iter().find(|(name, _)| *name == of) else {
-        let names = all.map(|(name, _)| name).join(", ");
-        anyhow::bail!("`{}` is no contract: use one of {names}", harmless(of));
+    let schema = match all.iter().find(|(name, _)| *name == of) {
+        Some((_, schema)) => schema.clone(),
+        None if of == "openapi" => hotcell_server::openapi(),
+        None => {
+            let names = all.map(|(name, _)| name).join(", ");
+            anyhow::bail!("`{}` is no contract: use one of {names}, openapi", harmless(of));
+        }
     };
-    let text = serde_json::to_string_pretty(schema)?;
+    let text = serde_json::to_string_pretty(&schema)?;
     writeln!(std::io::stdout(), "{text}")?;
     Ok(ExitCode::SUCCESS)
 }

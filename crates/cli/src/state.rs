@@ -9,7 +9,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
 use hotcell_contract::{Averages, ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
-use hotcell_engine::{ExecuteError, Filter, Leased, LeasedRun, Request, Staging, State, Switch, Ticket, Who, is_there};
+use hotcell_engine::{Begun, ExecuteError, Filter, Leased, Request, State, Switch, Who, is_there};
 use serde_json::json;
 
 use crate::args::Output;
@@ -60,14 +60,7 @@ pub(crate) fn who(args: &CellArgs) -> anyhow::Result<Who> {
 /// A run that is written down, and where.
 pub(crate) struct Kept<'a> {
     pub(crate) state: State,
-    pub(crate) ticket: Ticket,
-    lease: Option<(&'a Leased, Staging)>,
-}
-
-impl Kept<'_> {
-    pub(crate) fn leased_run(&self) -> Option<LeasedRun<'_>> {
-        self.lease.as_ref().map(|(leased, staging)| LeasedRun { leased, staging })
-    }
+    pub(crate) begun: Begun<'a>,
 }
 
 pub(crate) fn begin<'a>(
@@ -95,16 +88,8 @@ pub(crate) fn begin<'a>(
         }
         return Ok(None);
     };
-    let ticket = state.begin(request, &who, policy.as_ref(), leased.map(|leased| &leased.lease))?;
-    let Some(leased) = leased else { return Ok(Some(Kept { state, ticket, lease: None })) };
-    match Staging::make(state.dir(), &leased.lease.lease_id, ticket.record_id()) {
-        Ok(staging) => Ok(Some(Kept { state, ticket, lease: Some((leased, staging)) })),
-        Err(e) => {
-            let why = format!("there is no place for what the run leaves: {e}");
-            state.fail(ticket, &why)?;
-            bail!(why)
-        }
-    }
+    let begun = hotcell_engine::begin(&mut state, request, &who, policy.as_ref(), leased)?;
+    Ok(Some(Kept { state, begun }))
 }
 
 pub(crate) fn end(
@@ -113,27 +98,16 @@ pub(crate) fn end(
     averages: &Averages,
     quiet: bool,
 ) -> anyhow::Result<Outcome> {
-    let Some(Kept { mut state, ticket, lease }) = kept else { return Ok(outcome?) };
-    let record_id = ticket.record_id().to_owned();
-    match outcome {
-        Ok(mut outcome) => {
-            state.finish(ticket, &mut outcome, averages)?;
-            if let Some((leased, staging)) = &lease {
-                state.leave(&LeasedRun { leased, staging }, &outcome)?;
-                if staging.pack().is_some() && !quiet && std::io::stderr().is_terminal() {
-                    let changed = outcome.artifacts.iter().filter(|file| file.path.starts_with("repo://")).count();
-                    show::note(&format!(
-                        "{changed} files written into the repository: `hotcell rollback {record_id}` takes it back"
-                    ));
-                }
-            }
-            Ok(outcome)
-        }
-        Err(e) => {
-            state.fail(ticket, &e.to_string())?;
-            Err(e.into())
-        }
+    let Some(Kept { mut state, begun }) = kept else { return Ok(outcome?) };
+    let outcome = hotcell_engine::end::<anyhow::Error>(&mut state, &begun, outcome, averages)?;
+    if begun.has_pack() && !quiet && std::io::stderr().is_terminal() {
+        let changed = outcome.artifacts.iter().filter(|file| file.path.starts_with("repo://")).count();
+        let record_id = begun.record_id();
+        show::note(&format!(
+            "{changed} files written into the repository: `hotcell rollback {record_id}` takes it back"
+        ));
     }
+    Ok(outcome)
 }
 
 /// Who sits here.

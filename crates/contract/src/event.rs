@@ -28,6 +28,8 @@ pub enum Happened {
     Denied(Denied),
     #[serde(rename = "exec_event.STARTED")]
     Started(Started),
+    #[serde(rename = "exec_event.OUTPUT")]
+    Output(Said),
     #[serde(rename = "exec_event.SAMPLE")]
     Sample(Sample),
     #[serde(rename = "exec_event.VIOLATION")]
@@ -42,6 +44,24 @@ pub enum Happened {
     /// Its caller or the kill switch ended it.
     #[serde(rename = "exec_event.KILLED")]
     Killed(Finished),
+}
+
+impl Happened {
+    /// As it stands in the stream.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Happened::Admitted(_) => "exec_event.ADMITTED",
+            Happened::Denied(_) => "exec_event.DENIED",
+            Happened::Started(_) => "exec_event.STARTED",
+            Happened::Output(_) => "exec_event.OUTPUT",
+            Happened::Sample(_) => "exec_event.SAMPLE",
+            Happened::Violation(_) => "exec_event.VIOLATION",
+            Happened::Alert(_) => "resource_event.ALERT",
+            Happened::Finished(_) => "exec_event.FINISHED",
+            Happened::Timeout(_) => "exec_event.TIMEOUT",
+            Happened::Killed(_) => "exec_event.KILLED",
+        }
+    }
 }
 
 /// How the run is watched.
@@ -62,6 +82,17 @@ pub struct Denied {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Started {
     pub limits: Limits,
+}
+
+/// A piece of what the program said, in whole characters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Said {
+    /// `stdout` or `stderr`
+    pub stream: String,
+    /// Bytes that were before it on this stream.
+    pub offset: u64,
+    /// Bytes that are not UTF-8 replaced.
+    pub text: String,
 }
 
 /// How it stands.

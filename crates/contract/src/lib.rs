@@ -10,6 +10,8 @@ mod pattern;
 mod policy;
 mod receipt;
 mod record;
+mod request;
+mod service;
 mod values;
 
 pub use class::*;
@@ -22,10 +24,12 @@ pub use pattern::{covers_path, covers_words, matches_or_holds, matches_path, mat
 pub use policy::*;
 pub use receipt::*;
 pub use record::*;
+pub use request::*;
+pub use service::*;
 pub use values::*;
 
 /// The JSON Schemas of the contracts, by name, as they are checked in under `schemas/`.
-pub fn schemas() -> [(&'static str, serde_json::Value); 9] {
+pub fn schemas() -> [(&'static str, serde_json::Value); 12] {
     [
         ("outcome", schemars::schema_for!(Outcome).to_value()),
         ("event", schemars::schema_for!(RunEvent).to_value()),
@@ -36,6 +40,9 @@ pub fn schemas() -> [(&'static str, serde_json::Value); 9] {
         ("intent", schemars::schema_for!(Intent).to_value()),
         ("approval", schemars::schema_for!(Approval).to_value()),
         ("receipt", schemars::schema_for!(Statement).to_value()),
+        ("request", schemars::schema_for!(RunRequest).to_value()),
+        ("run", schemars::schema_for!(Run).to_value()),
+        ("problem", schemars::schema_for!(HttpProblem).to_value()),
     ]
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use hotcell_contract::{FailureClass, Phase};
 use hotcell_languages::{Preparation, identity};
-use hotcell_sandbox::{End, Launcher, Observed, Report, Signals, Spec, Streams, Tree};
+use hotcell_sandbox::{Cancel, End, Launcher, Observed, Report, Spec, Streams, Tree};
 use sha2::{Digest, Sha256};
 
 use crate::cache::Cache;
@@ -130,7 +130,7 @@ pub(crate) fn prepared(
     spec: &Spec,
     preparation: Preparation,
     identity: &str,
-    cancel: Option<&Signals>,
+    cancel: Option<&dyn Cancel>,
     tell: &dyn Fn(),
 ) -> Result<Option<(PathBuf, Preparation)>, ExecuteError> {
     let Some(cache) = cache else { return Ok(None) };

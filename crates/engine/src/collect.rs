@@ -58,7 +58,7 @@ pub(crate) fn collect(
                 budget -= bytes.min(budget);
                 taken.push(Artifact { path, bytes, sha256 });
             }
-            Err(e) => skip(&file.path, format!("it cannot be copied to {}: {e}", to.display())),
+            Err(e) => skip(&file.path, format!("it cannot be copied: {e}")),
         }
     }
     (taken, skipped)

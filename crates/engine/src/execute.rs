@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use hotcell_contract::{FailureClass, Outcome};
-use hotcell_sandbox::{Egress, End, Launcher, Network, Next, Observed, Report, SandboxError, Signals, Spec, Streams};
+use hotcell_sandbox::{Cancel, Egress, End, Launcher, Network, Next, Observed, Report, SandboxError, Spec, Streams};
 
 use crate::build::{Built, build};
 use crate::capsule;
@@ -29,13 +29,15 @@ pub struct Call<'a> {
     pub artifacts: Option<&'a Path>,
     /// Bytes of each stream that the Outcome holds.
     pub keep: usize,
-    pub cancel: Option<&'a Signals>,
+    pub cancel: Option<&'a dyn Cancel>,
     /// Under which lease.
     pub lease: Option<LeasedRun<'a>>,
     /// Told of what takes long.
     pub progress: Option<&'a dyn Fn(Progress<'_>)>,
     /// Watches the compiler and the program.
     pub sentinel: Option<&'a Sentinel<'a>>,
+    /// Others come after it: cells are built ahead for them.
+    pub others: bool,
 }
 
 /// What goes on before the program itself.
@@ -114,7 +116,11 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         observer: observer(call.sentinel, &planned.run.limits, &see),
     };
     let uses_cache = planned.run.trees.iter().any(|tree| tree.cell.starts_with(product::AT));
-    let next = if planned.parse.is_none() && !uses_cache { Next::Never } else { Next::Unlikely };
+    let next = match planned.parse.is_none() && !uses_cache {
+        _ if call.others => Next::Likely,
+        true => Next::Never,
+        false => Next::Unlikely,
+    };
     let ran = launcher.run_before(next, &planned.run, streams);
     let report = match ran {
         // What was kept is gone, between the look and the use: nothing ran, so it is made anew.
@@ -135,7 +141,8 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         verdict.message = Some(judge::not_in_image(&program));
     }
     if let (Some(FailureClass::RuntimeError), Some(parse)) = (verdict.class, &planned.parse) {
-        ask_the_parser(launcher, parse, &mut verdict)?;
+        let next = if call.others { Next::Likely } else { Next::Never };
+        ask_the_parser(launcher, next, parse, &mut verdict)?;
     }
     let (artifacts, skipped) = match (call.artifacts, &report.scratch) {
         (Some(dir), Some(scratch)) => collect(scratch, dir, &request.collect, request.limits.scratch_bytes),
@@ -176,8 +183,8 @@ fn is_of_the_cache(what: &Path, request: &Request) -> bool {
 const REFUSED: i32 = 65;
 
 /// A program that failed by itself: did it ever begin? The toolchain's own parser says so, in a cell of its own.
-fn ask_the_parser(launcher: &Launcher, parse: &Spec, verdict: &mut Verdict) -> Result<(), ExecuteError> {
-    let Report { end, violations, killed, .. } = launcher.run_before(Next::Never, parse, Streams::default())?;
+fn ask_the_parser(launcher: &Launcher, next: Next, parse: &Spec, verdict: &mut Verdict) -> Result<(), ExecuteError> {
+    let Report { end, violations, killed, .. } = launcher.run_before(next, parse, Streams::default())?;
     if end == End::Exited(REFUSED) && violations.is_empty() && killed.is_none() {
         verdict.class = Some(FailureClass::SyntaxError);
         verdict.evidence = Some("the toolchain's own parser refuses the source".into());

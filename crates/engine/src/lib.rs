@@ -1,5 +1,6 @@
 //! One run from beginning to end: plan what is to run, compile and run it in cells, judge what happened.
 
+mod admit;
 mod backend;
 mod build;
 mod cache;
@@ -28,6 +29,7 @@ mod survey;
 mod trigger;
 mod verify;
 
+pub use admit::{Application, Begun, admit, begin, end};
 pub use backend::{
     AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, Hole, NamedImage, survey_runtimes,
 };
@@ -36,14 +38,16 @@ pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};
 pub use files::{open_regular, read_regular};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
-pub use hotcell_sandbox::{Launcher, SandboxError, Signals, become_init_if_asked, never_honest, raise_open_files};
+pub use hotcell_sandbox::{
+    Cancel, Launcher, SandboxError, Signals, Stop, become_init_if_asked, never_honest, raise_open_files,
+};
 pub use image::{Image, ImageError, open as open_image};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};
 pub use lease::{
-    Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, Role, SecretKey, Staging, Trusted, is_part,
-    read as read_lease, sign, text_of, unsigned,
+    Granted, KeyError, Keys, LeaseRefusal, Leased, LeasedRun, NewLease, Role, SecretKey, Staging, Trusted, is_part,
+    new_lease, read as read_lease, sign, text_of,
 };
-pub use permit::{Denied, Given, Verb, enabled, permit};
+pub use permit::{Given, Verb};
 pub use plan::PlanError;
 pub use policy::{
     AskedLimits, Known, Policies, PolicyError, limits_of, parse as parse_policy, read as read_policy, refused_here,
@@ -56,10 +60,10 @@ pub use receipt::{
 
 pub use repo::{Restored, RollbackError};
 pub use request::{Capsule, Program, Request, Source, compile_limits, new_id};
-pub use sentinel::{Sentinel, Watch};
+pub use sentinel::{Sentinel, Watch, audit_alert};
 pub use state::{
     Audit, AuditError, Entry, Filter, Flaw, IssuedLease, Revoked, State, StateError, StoreError, Switch, Ticket,
-    Verified, Who, after, now, parse_time,
+    Verified, Who, after, now, parse_time, status_of,
 };
 pub use survey::{Surveyed, survey};
 pub use verify::{Asked, Repair, Told, verify};

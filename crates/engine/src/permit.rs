@@ -24,14 +24,19 @@ pub struct Given<'a> {
 }
 
 /// Why not, by class, and which lease it was when that is known.
-pub struct Denied {
-    pub class: FailureClass,
-    pub error: StateError,
-    pub lease: Option<Box<Lease>>,
+pub(crate) struct Denied {
+    pub(crate) class: FailureClass,
+    pub(crate) error: StateError,
+    pub(crate) lease: Option<Box<Lease>>,
 }
 
 /// Whether the operator has enabled it.
-pub fn enabled(capabilities: &Capabilities, verb: Verb, request: &Request, leased: bool) -> Result<(), StateError> {
+pub(crate) fn enabled(
+    capabilities: &Capabilities,
+    verb: Verb,
+    request: &Request,
+    leased: bool,
+) -> Result<(), StateError> {
     let name = match verb {
         _ if leased => (capabilities.exec_with_lease, "exec_with_lease"),
         Verb::Run => (capabilities.run, "run"),
@@ -51,7 +56,7 @@ pub fn enabled(capabilities: &Capabilities, verb: Verb, request: &Request, lease
 }
 
 /// Verifies a lease and makes of the request what it allows.
-pub fn permit(
+pub(crate) fn permit(
     state: &mut State,
     capabilities: &Capabilities,
     policy: Option<&Policy>,
@@ -83,7 +88,7 @@ pub fn permit(
     isolate_again(policy, asked, request).map_err(|e| {
         let class = e.class();
         let lease = Some(Box::new(leased.lease.clone()));
-        Denied { class, error: StateError::Refused { class, why: e.to_string() }, lease }
+        Denied { class, error: StateError::Refused { class, why: e.to_string(), again_in: None }, lease }
     })?;
     match request.network > NetworkPolicy::Local && !capabilities.network {
         true => Err(denied(Some(&leased.lease))(StateError::NotEnabled("network"))),

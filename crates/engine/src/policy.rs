@@ -137,6 +137,11 @@ impl Policies {
         Ok(policy)
     }
 
+    /// The same, for one that came in another shape.
+    pub fn define_as(&self, policy: &Policy) -> Result<Policy, PolicyError> {
+        self.define(&toml::to_string(policy).map_err(|e| PolicyError::Syntax(e.to_string()))?)
+    }
+
     pub fn delete(&self, name: &str) -> Result<Policy, PolicyError> {
         let known = self.get(name)?;
         if known.built_in {

@@ -14,6 +14,8 @@ use crate::lease::Granted;
 #[derive(Clone, Debug)]
 pub struct Request {
     pub request_id: Option<String>,
+    /// What its record is to be called, where that was said before it could begin.
+    pub record_id: Option<String>,
     pub mode: Mode,
     pub program: Program,
     /// A directory that the cell sees at /src.
@@ -53,6 +55,7 @@ impl Request {
     pub fn of(program: Program) -> Request {
         Request {
             request_id: None,
+            record_id: None,
             mode: Mode::Balanced,
             program,
             input: None,

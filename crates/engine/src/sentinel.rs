@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use hotcell_contract::{
     Admitted, Alert, Averages, Denied, FailureClass, Finished, Happened, Limits, Outcome, RecordStatus, Resource,
-    RunEvent, Sample, Started, Status,
+    RunEvent, Said, Sample, Started, Status,
 };
 use hotcell_sandbox::{self as sandbox, Observed, Observer};
 
+use crate::state::{Audit, AuditError};
 use crate::{outcome, state};
 
 /// How a run is watched.
@@ -21,11 +22,13 @@ pub struct Watch {
     pub every: Duration,
     /// The share of a limit at which there is an alert.
     pub alert_at: f64,
+    /// Whether what the program says is told too.
+    pub output: bool,
 }
 
 impl Default for Watch {
     fn default() -> Watch {
-        Watch { every: Duration::from_millis(100), alert_at: 0.8 }
+        Watch { every: Duration::from_millis(100), alert_at: 0.8, output: false }
     }
 }
 
@@ -68,6 +71,40 @@ struct Seen {
     cores_from: (Duration, Duration),
     cores: Option<f64>,
     cores_peak: Option<f64>,
+    stdout: Speech,
+    stderr: Speech,
+}
+
+/// How much of a stream was told.
+#[derive(Default)]
+struct Speech {
+    told: u64,
+    /// The beginning of a character whose end is to come.
+    held: Vec<u8>,
+}
+
+impl Speech {
+    /// What can be told now.
+    fn take(&mut self, stream: &str, bytes: &[u8], is_last: bool) -> Option<Said> {
+        self.held.extend_from_slice(bytes);
+        let whole = if is_last { self.held.len() } else { whole_characters(&self.held) };
+        let rest = self.held.split_off(whole);
+        let said = std::mem::replace(&mut self.held, rest);
+        let offset = self.told;
+        self.told += said.len() as u64;
+        let text = || String::from_utf8_lossy(&said).into_owned();
+        (!said.is_empty()).then(|| Said { stream: stream.to_owned(), offset, text: text() })
+    }
+}
+
+/// Without the beginning of a character at the end. What is no UTF-8 at all waits for nothing.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let cut = |e: std::str::Utf8Error| if e.error_len().is_none() { Some(e.valid_up_to()) } else { None };
+    let tail = bytes.len().saturating_sub(4);
+    // The last byte with which a character can begin: no character is longer than four.
+    let start = (tail..bytes.len()).rev().find(|at| bytes[*at] & 0xC0 != 0x80).unwrap_or(bytes.len());
+    let end = std::str::from_utf8(&bytes[start..]).err().and_then(cut);
+    end.map_or(bytes.len(), |valid| start + valid)
 }
 
 impl<'a> Sentinel<'a> {
@@ -113,6 +150,8 @@ impl<'a> Sentinel<'a> {
             averages: self.averages(),
         };
         self.seen.borrow_mut().at = Duration::from_millis(outcome.usage.wall_ms);
+        self.hear("stdout", &[], true);
+        self.hear("stderr", &[], true);
         self.say(match state::status_of(outcome) {
             RecordStatus::Timeout => Happened::Timeout(finished),
             RecordStatus::Killed => Happened::Killed(finished),
@@ -165,6 +204,22 @@ impl<'a> Sentinel<'a> {
                 self.say(Happened::Violation(outcome::violation(violation)));
             }
             Observed::Sample(sample) => self.sample(limits, &sample),
+            Observed::Output { stream, at, bytes } if self.watch.output => {
+                self.seen.borrow_mut().at = at;
+                self.hear(stream, bytes, false);
+            }
+            Observed::Output { .. } => {}
+        }
+    }
+
+    fn hear(&self, stream: &str, bytes: &[u8], is_last: bool) {
+        let said = {
+            let mut seen = self.seen.borrow_mut();
+            let speech = if stream == "stdout" { &mut seen.stdout } else { &mut seen.stderr };
+            speech.take(stream, bytes, is_last)
+        };
+        if let Some(said) = said {
+            self.say(Happened::Output(said));
         }
     }
 
@@ -224,6 +279,20 @@ impl Seen {
     }
 }
 
+/// The name under which an alert is in the audit log: the stream's own.
+const ALERT: &str = "resource_event.ALERT";
+
+/// Writes an alert down with the record that it belongs to. Other events are not kept there.
+pub fn audit_alert(audit: &Audit, record_id: &str, event: &RunEvent) -> Result<(), AuditError> {
+    let Happened::Alert(alert) = &event.happened else { return Ok(()) };
+    let mut data = serde_json::to_value(alert).unwrap_or_default();
+    data["record_id"] = record_id.into();
+    data["request_id"] = event.request_id.as_str().into();
+    data["phase"] = event.phase.as_deref().into();
+    data["since_start_ms"] = event.since_start_ms.into();
+    audit.append(ALERT, data)
+}
+
 /// What has a limit, the limit, and how it stands.
 fn measured(limits: &sandbox::Limits, sample: &sandbox::Sample) -> Vec<(Resource, u64, u64)> {
     let ms = |time: Duration| time.as_millis() as u64;
@@ -269,4 +338,23 @@ pub(crate) fn observer<'a>(
     tell: &'a dyn Fn(Observed<'_>),
 ) -> Option<Observer<'a>> {
     sentinel.map(|sentinel| Observer { every: sentinel.look_every(limits), tell })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_told_in_whole_characters() {
+        let mut speech = Speech::default();
+        let mut told = vec![];
+        let mut hear = |bytes: &[u8], is_last| told.extend(speech.take("stdout", bytes, is_last));
+        hear("a\u{20ac}".as_bytes().split_at(2).0, false);
+        hear("a\u{20ac}".as_bytes().split_at(2).1, false);
+        hear(b"\xff\xf0\x9f", false);
+        hear(b"\x98\x80\xe2", false);
+        hear(b"", true);
+        let told: Vec<(u64, &str)> = told.iter().map(|said| (said.offset, said.text.as_str())).collect();
+        assert_eq!(told, [(0, "a"), (1, "\u{20ac}"), (4, "\u{fffd}"), (5, "\u{1f600}"), (9, "\u{fffd}")]);
+    }
 }

@@ -55,7 +55,7 @@ pub use probe::{Primitive, probe};
 pub use recorder::Recorder;
 pub use report::*;
 pub use scratch::{Found, Scratch};
-pub use signals::Signals;
+pub use signals::{Cancel, Signals, Stop};
 pub use spec::*;
 
 /// Raises the number of files that this process may have open to the most that it is allowed: a run takes twenty, and what

@@ -120,6 +120,12 @@ pub enum Observed<'a> {
     Sample(Sample),
     /// As it is put on record.
     Violation(&'a Violation),
+    /// What the program said, as far as its limit goes, where the caller has no end of the stream himself.
+    Output {
+        stream: &'static str,
+        at: Duration,
+        bytes: &'a [u8],
+    },
 }
 
 /// How much is used at one moment.

@@ -1,9 +1,17 @@
-//! The caller's own signals as something to poll: Ctrl-C and its like become a cancelled run.
+//! What calls a run off: the caller's own signals, as something to poll, or a word of the caller's for one run.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::EventfdFlags;
+
 use crate::sys::signal;
+
+/// Readable means: stop. Once, with SIGTERM and grace; a second time, at once.
+pub trait Cancel: AsFd + Sync {
+    /// Takes one wish, if there is any, by the signal that it stands for.
+    fn take(&self) -> Option<i32>;
+}
 
 /// SIGINT, SIGTERM and SIGHUP of this process, blocked and readable instead.
 pub struct Signals {
@@ -19,13 +27,45 @@ impl Signals {
         signal::ignore(libc::SIGTSTP);
         Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
     }
+}
 
-    pub(crate) fn take(&self) -> Option<i32> {
+impl Cancel for Signals {
+    fn take(&self) -> Option<i32> {
         signal::read(self.fd.as_fd())
     }
 }
 
 impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// One run's own, for a process that has many: any thread may call it off.
+pub struct Stop {
+    fd: OwnedFd,
+}
+
+impl Stop {
+    pub fn new() -> io::Result<Stop> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
+        Ok(Stop { fd: rustix::event::eventfd(0, flags)? })
+    }
+
+    /// The first time the program may still end by itself, the second time it may not.
+    pub fn now(&self) {
+        // Full after 2^64 - 2 of them: it is readable then.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+    }
+}
+
+impl Cancel for Stop {
+    fn take(&self) -> Option<i32> {
+        rustix::io::read(&self.fd, &mut [0u8; 8]).ok().map(|_| libc::SIGTERM)
+    }
+}
+
+impl AsFd for Stop {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -197,8 +197,7 @@ pub struct Streams<'a> {
     pub stderr: Option<BorrowedFd<'a>>,
     /// Bytes of each stream that the report keeps, half from the beginning and half from the end.
     pub keep: usize,
-    /// Readable means: stop. Once, with SIGTERM and grace; a second time, at once. See [`crate::Signals`].
-    pub cancel: Option<&'a crate::Signals>,
+    pub cancel: Option<&'a dyn crate::Cancel>,
     /// For [`Network::Brokered`]; without it nobody listens there.
     pub egress: Option<&'a dyn Egress>,
     pub observer: Option<Observer<'a>>,

@@ -205,6 +205,7 @@ fn an_observer_sees_a_run_and_may_fail(launcher: &Launcher, pid: u32) {
             Observed::Started => ("started", Duration::ZERO),
             Observed::Sample(sample) => ("sample", sample.at),
             Observed::Violation(violation) => ("violation", violation.at),
+            Observed::Output { stream, at, .. } => (stream, at),
         });
     };
     let observer = Some(Observer { every: Duration::from_millis(20), tell: &tell });

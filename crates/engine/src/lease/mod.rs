@@ -5,7 +5,9 @@ mod scope;
 mod staging;
 mod verify;
 
-use hotcell_contract::{Lease, Problem, Signed};
+use std::time::Duration;
+
+use hotcell_contract::{Lease, LeaseLimits, LeaseNetwork, Problem, Runner, Scope, Signed};
 use serde_json::Value;
 
 pub use keys::{KeyError, Keys, Role, SecretKey, Trusted};
@@ -108,8 +110,65 @@ pub fn text_of(lease: &Lease) -> Result<String, LeaseRefusal> {
     String::from_utf8(bytes).map(|text| text + "\n").map_err(|e| LeaseRefusal::Malformed(e.to_string()))
 }
 
+/// What a new lease says; what is left open is little.
+#[derive(Clone, Debug, Default)]
+pub struct NewLease {
+    pub actor: String,
+    pub intent_id: Option<String>,
+    pub commands: Vec<Vec<String>>,
+    pub paths_allowlist: Vec<String>,
+    pub paths_denylist: Vec<String>,
+    pub env_allowlist: Vec<String>,
+    pub hosts: Vec<String>,
+    pub valid_for: Option<Duration>,
+    pub cpus: Option<f64>,
+    pub memory_mb: Option<u64>,
+    pub timeout_s: Option<u64>,
+    pub open_files: Option<u64>,
+    pub max_runs: Option<u64>,
+    pub workdir: Option<String>,
+    pub readonly_mounts: Vec<String>,
+    pub writable_mounts: Vec<String>,
+    pub holder_key: Option<String>,
+}
+
+/// A lease from now on, without a signature; `None` beyond the calendar.
+pub fn new_lease(new: NewLease) -> Option<Lease> {
+    let issued_at = crate::state::now();
+    Some(Lease {
+        lease_id: format!("lease-{}", crate::new_id()),
+        intent_id: new.intent_id,
+        actor: new.actor,
+        expires_at: crate::state::after(&issued_at, new.valid_for.unwrap_or(Duration::from_secs(300)))?,
+        issued_at,
+        scope: Scope {
+            commands_allowlist: new.commands,
+            paths_allowlist: new.paths_allowlist,
+            paths_denylist: new.paths_denylist,
+            env_allowlist: new.env_allowlist,
+            network: if new.hosts.is_empty() { LeaseNetwork::DenyAll } else { LeaseNetwork::Hosts(new.hosts) },
+        },
+        limits: LeaseLimits {
+            cpu_quota: new.cpus.unwrap_or(1.0),
+            mem_quota_mb: new.memory_mb.unwrap_or(256),
+            wallclock_timeout_s: new.timeout_s.unwrap_or(60),
+            fd_limit: new.open_files.unwrap_or(256),
+            max_runs: new.max_runs.unwrap_or(1),
+        },
+        runner: Runner {
+            workdir: new.workdir.unwrap_or_else(|| "/work".into()),
+            readonly_mounts: new.readonly_mounts,
+            writable_mounts: new.writable_mounts,
+        },
+        holder_key: new.holder_key,
+        parent: None,
+        cosigners: vec![],
+        sig: unsigned(),
+    })
+}
+
 /// Before it is signed.
-pub fn unsigned() -> Signed {
+fn unsigned() -> Signed {
     Signed { alg: keys::ALG.into(), kid: String::new(), value: String::new() }
 }
 

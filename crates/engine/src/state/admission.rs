@@ -6,7 +6,7 @@ use hotcell_contract::{Approval, ExecutionRecord, Lease, Policy};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::grants::{take_approval, take_run};
-use super::owner::Owner;
+use super::owner::{Living, OWNER, Owner};
 use super::store::{Store, StoreError, insert};
 use super::switches::switch_for;
 use crate::lease::LeaseRefusal;
@@ -27,6 +27,17 @@ pub(super) struct Wanted<'a> {
     pub(super) lease: Option<&'a Lease>,
     /// The question to ask, where the policy asks one.
     pub(super) approval: Option<&'a Approval>,
+}
+
+impl Refusal {
+    /// When it is worth another try, where that is known; a run that is going may end at any moment.
+    pub(super) fn again_in(&self) -> Option<Duration> {
+        match self {
+            Refusal::Quota { again_in, .. } => Some(*again_in),
+            Refusal::Concurrency { .. } => Some(Duration::from_secs(1)),
+            _ => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Refusal {
@@ -63,7 +74,7 @@ impl Store {
             None => refusal(&tx, record, wanted, now_ms)?,
         };
         match &refusal {
-            None => insert(&tx, record, now_ms, Some(Owner::this()))?,
+            None => insert(&tx, record, now_ms, Some(self.owner))?,
             // The question stays.
             Some(Refusal::Approval { .. }) => {}
             // Neither an approval nor a run of a lease was used.
@@ -133,13 +144,11 @@ fn over_quota(
         }
     }
     if let Some(limit) = policy.max_concurrent {
-        let sql =
-            "SELECT owner_pid, owner_start FROM records WHERE COALESCE(tenant_id, '') = ?1 AND status = 'running'";
-        let mut asked = db.prepare(sql)?;
-        let rows = asked.query_map([record.tenant_id.as_deref().unwrap_or("")], |row| {
-            Ok(Owner { pid: row.get(0)?, start: row.get(1)? })
-        })?;
-        let going = rows.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|owner| owner.is_alive()).count() as u64;
+        let sql = format!("SELECT {OWNER} FROM records WHERE COALESCE(tenant_id, '') = ?1 AND status = 'running'");
+        let mut asked = db.prepare(&sql)?;
+        let rows = asked.query_map([record.tenant_id.as_deref().unwrap_or("")], |row| Owner::of(row, 0))?;
+        let mut living = Living::default();
+        let going = rows.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|owner| living.has(*owner)).count() as u64;
         if going >= limit {
             return Ok(Some(Refusal::Concurrency { limit }));
         }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
-use super::owner::Owner;
+use super::owner::{OWNER, Owner};
 use super::store::{Store, StoreError};
 use crate::keys::hex;
 use crate::lease::LeaseRefusal;
@@ -200,10 +200,16 @@ impl Store {
             "INSERT INTO revocations (lease_id, by_whom, reason, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (lease_id) DO NOTHING",
             params![id, by, reason, at],
         )?;
-        let sql = "SELECT DISTINCT owner_pid, owner_start FROM records JOIN lease_runs USING (record_id) \
-                   WHERE status = 'running' AND lease_runs.lease_id = ?1";
-        let mut asked = self.db.prepare(sql)?;
-        let rows = asked.query_map([id], |row| Ok(Owner { pid: row.get(0)?, start: row.get(1)? }))?;
+        self.owners_under_lease(id)
+    }
+
+    pub(super) fn owners_under_lease(&self, id: &str) -> Result<Vec<Owner>, StoreError> {
+        let sql = format!(
+            "SELECT DISTINCT {OWNER} FROM records JOIN lease_runs USING (record_id) \
+             WHERE status = 'running' AND lease_runs.lease_id = ?1"
+        );
+        let mut asked = self.db.prepare(&sql)?;
+        let rows = asked.query_map([id], |row| Owner::of(row, 0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 

@@ -4,6 +4,7 @@
 //! does not run.
 
 mod admission;
+mod api_keys;
 mod audit;
 mod grants;
 mod owner;
@@ -15,7 +16,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hotcell_contract::{
     Averages, ExecutionRecord, FailureClass, Lease, Outcome, Policy, RecordStatus, Stats, Status, TerminalEvent,
@@ -35,6 +36,7 @@ use crate::repo::RollbackError;
 use crate::request::{Program, Request};
 use admission::{Refusal, Wanted};
 pub(crate) use owner::Owner;
+use owner::stop;
 use store::Store;
 
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +50,12 @@ pub enum StateError {
     #[error(transparent)]
     Audit(#[from] AuditError),
     #[error("{why}")]
-    Refused { class: FailureClass, why: String },
+    Refused {
+        class: FailureClass,
+        why: String,
+        /// When it is worth another try.
+        again_in: Option<Duration>,
+    },
     #[error(transparent)]
     Lease(#[from] LeaseRefusal),
     #[error(transparent)]
@@ -67,6 +74,12 @@ pub enum StateError {
     LeaseRequired,
     #[error("`{0}` is not enabled here: it is in [capabilities] of hotcell.toml")]
     NotEnabled(&'static str),
+    #[error("a lease is for run and exec: leave --lease out")]
+    LeaseForVerify,
+    #[error("a lease is verified with the keys of a state directory, and there is none: give --state-dir")]
+    NoKeys,
+    #[error("there is no place for what the run leaves: {0}")]
+    Staging(io::Error),
 }
 
 /// On whose behalf.
@@ -112,6 +125,26 @@ impl State {
         Ok(State { dir: dir.to_owned(), store, audit })
     }
 
+    /// The same, for a process that runs many things. It is not killed for the sake of one: it has to ask [`State::called_off`]
+    /// at least ten times a second, and to end what that names.
+    pub fn open_for_service(dir: &Path) -> Result<State, StateError> {
+        let mut state = State::open(dir)?;
+        state.store.owner.is_service = true;
+        Ok(state)
+    }
+
+    /// The records of runs of this process that the kill switch or a revoked lease is for. Nothing is looked at again as long
+    /// as nobody has changed anything since `seen`.
+    pub fn called_off(&self, seen: &mut Option<i64>) -> Result<Vec<String>, StateError> {
+        let version = self.store.version_of_data()?;
+        if *seen == Some(version) {
+            return Ok(vec![]);
+        }
+        let called_off = self.store.called_off()?;
+        *seen = Some(version);
+        Ok(called_off)
+    }
+
     pub fn dir(&self) -> &Path {
         &self.dir
     }
@@ -154,7 +187,7 @@ impl State {
     }
 
     /// Writes a run down, if it may begin.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         request: &Request,
         who: &Who,
@@ -169,7 +202,8 @@ impl State {
         let asks = policy.is_some_and(|policy| policy.require_approval);
         if let Some(why) = permits::cannot_be_shown(request).filter(|_| asks) {
             self.deny_record(record, FailureClass::ApprovalRequired, why)?;
-            return Err(StateError::Refused { class: FailureClass::ApprovalRequired, why: why.into() });
+            let class = FailureClass::ApprovalRequired;
+            return Err(StateError::Refused { class, why: why.into(), again_in: None });
         }
         let question = policy.filter(|policy| policy.require_approval);
         let question = question.map(|policy| permits::question(request, who, policy)).transpose()?;
@@ -191,7 +225,7 @@ impl State {
                 self.deny_lease(lease, why)?;
             }
             self.deny_record(record, class, &refusal.to_string())?;
-            return Err(StateError::Refused { class, why: refusal.to_string() });
+            return Err(StateError::Refused { class, why: refusal.to_string(), again_in: refusal.again_in() });
         }
         let ticket = Ticket { record };
         let verified = lease.map(|lease| json!({ "lease_id": lease.lease_id, "record_id": ticket.record.record_id }));
@@ -235,8 +269,13 @@ impl State {
     }
 
     /// Writes the end down. What the kill switch ended is told as such.
-    pub fn finish(&mut self, ticket: Ticket, outcome: &mut Outcome, averages: &Averages) -> Result<(), StateError> {
-        let mut record = ticket.record;
+    pub(crate) fn finish(
+        &mut self,
+        ticket: &Ticket,
+        outcome: &mut Outcome,
+        averages: &Averages,
+    ) -> Result<(), StateError> {
+        let mut record = ticket.record.clone();
         if outcome.terminal_event == Some(TerminalEvent::Cancelled)
             && let Some(switch) = self.store.switch_for(record.tenant_id.as_deref())?
         {
@@ -276,11 +315,19 @@ impl State {
     }
 
     /// A run that was admitted and could not be carried out.
-    pub fn fail(&mut self, ticket: Ticket, why: &str) -> Result<(), StateError> {
-        let mut record = ticket.record;
+    pub(crate) fn fail(&mut self, ticket: &Ticket, why: &str) -> Result<(), StateError> {
+        let mut record = ticket.record.clone();
         (record.status, record.failure_class) = (RecordStatus::Failed, Some(FailureClass::SetupFailure));
         (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
         self.end(&record, "FINISHED")
+    }
+
+    /// A run that was admitted, and called off before its program began.
+    pub(crate) fn cancel(&mut self, ticket: &Ticket, why: &str) -> Result<(), StateError> {
+        let mut record = ticket.record.clone();
+        record.status = RecordStatus::Killed;
+        (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
+        self.end(&record, "KILLED")
     }
 
     fn end(&mut self, record: &ExecutionRecord, name: &str) -> Result<(), StateError> {
@@ -321,7 +368,7 @@ impl State {
         let data = json!({ "tenant_id": switch.tenant, "reason": switch.reason, "by": switch.by });
         // Stopping comes first: a log that can't be written must not keep anything running.
         let owners = self.store.switch_on(switch)?;
-        let told = stop(&owners);
+        let told = stop(&owners, || self.store.owners_under_switch(switch.tenant.as_deref()))?;
         self.audit.append("killswitch_event.ON", data)?;
         Ok(told)
     }
@@ -332,35 +379,9 @@ impl State {
     }
 }
 
-/// SIGTERM, which lets a run write its end down; a second one, which does not wait for the program; SIGKILL.
-fn stop(owners: &[Owner]) -> usize {
-    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    let mut left: Vec<_> = owners
-        .iter()
-        .filter_map(|owner| {
-            let fd = pidfd_open(Pid::from_raw(owner.pid as i32)?, PidfdFlags::empty()).ok()?;
-            // Looked at after it is held: the number can't be another's now.
-            owner.is_alive().then_some((*owner, fd))
-        })
-        .collect();
-    let told = left.len();
-    for (signal, patience) in [(Signal::TERM, 300), (Signal::TERM, 400), (Signal::KILL, 200)] {
-        for (_, fd) in &left {
-            // ESRCH: it is gone, as it should be.
-            let _ = pidfd_send_signal(fd, signal);
-        }
-        let until = Instant::now() + Duration::from_millis(patience);
-        while !left.is_empty() && Instant::now() < until {
-            left.retain(|(owner, _)| owner.is_alive());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-    told
-}
-
 fn record(request: &Request, who: &Who, policy: Option<&Policy>, lease: Option<&Lease>) -> ExecutionRecord {
     ExecutionRecord {
-        record_id: uuid::Uuid::now_v7().to_string(),
+        record_id: request.record_id.clone().unwrap_or_else(crate::new_id),
         sandbox_id: request.request_id.clone().unwrap_or_default(),
         tenant_id: who.tenant_id.clone(),
         user_id: who.user_id.clone(),
@@ -391,7 +412,7 @@ fn record(request: &Request, who: &Who, policy: Option<&Policy>, lease: Option<&
 }
 
 /// As what a run is kept that ended so.
-pub(crate) fn status_of(outcome: &Outcome) -> RecordStatus {
+pub fn status_of(outcome: &Outcome) -> RecordStatus {
     match (outcome.status, outcome.failure_class, outcome.terminal_event) {
         (Status::Pass, ..) => RecordStatus::Completed,
         (_, _, Some(TerminalEvent::Cancelled | TerminalEvent::KillSwitch)) => RecordStatus::Killed,

@@ -12,7 +12,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::grants::IssuedLease;
-use super::{Entry, State, StateError, Who, now, now_ms, stop};
+use super::owner::stop;
+use super::{Entry, State, StateError, Who, now, now_ms};
 use crate::keys::hex;
 use crate::lease::{Keys, LeaseRefusal, LeasedRun, PACK, Role, SecretKey, Trusted, Verifier, cosign, sign, verify};
 use crate::receipt::{canonical_hash, request_hash};
@@ -139,7 +140,8 @@ impl State {
         }
         // Stopping comes first: a log that can't be written must not keep anything running.
         let known = self.store.knows_lease(id)?;
-        let told = stop(&self.store.revoke(id, by, reason, &now())?);
+        let owners = self.store.revoke(id, by, reason, &now())?;
+        let told = stop(&owners, || self.store.owners_under_lease(id))?;
         self.audit.append("lease_event.REVOKED", json!({ "lease_id": id, "by": by, "reason": reason }))?;
         Ok(Revoked { told, known })
     }

@@ -7,7 +7,7 @@ use hotcell_contract::{ExecutionRecord, FailureClass, RecordStatus, Stats};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::owner::Owner;
+use super::owner::{Living, OWNER, Owner};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -36,13 +36,15 @@ pub struct Filter {
 
 pub(super) struct Store {
     pub(super) db: Connection,
+    /// Whose runs are written down here.
+    pub(super) owner: Owner,
 }
 
 /// For others who are at it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// From one version to the next, in order: each is carried out once, and none is ever changed.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     "CREATE TABLE records (
   record_id TEXT PRIMARY KEY, sandbox_id TEXT NOT NULL, tenant_id TEXT, user_id TEXT, run_id TEXT, language TEXT,
   code_hash TEXT NOT NULL, policy_id TEXT NOT NULL, status TEXT NOT NULL, exit_code BIGINT,
@@ -59,6 +61,7 @@ ALTER TABLE records ADD COLUMN processes_average DOUBLE PRECISION;
 ALTER TABLE records ADD COLUMN processes_peak BIGINT;",
     super::grants::SCHEMA,
     "ALTER TABLE records ADD COLUMN raised_by TEXT;",
+    super::api_keys::SCHEMA,
 ];
 
 const COLUMNS: &str = "record_id, sandbox_id, tenant_id, user_id, run_id, language, code_hash, policy_id, status, exit_code, \
@@ -82,7 +85,7 @@ impl Store {
             Ok(older) if older < MIGRATIONS.len() => migrate(&mut db)?,
             _ => return Err(StoreError::Newer(version)),
         }
-        Ok(Store { db })
+        Ok(Store { db, owner: Owner::this() })
     }
 
     /// Whether anything was refused, or has ended.
@@ -93,12 +96,12 @@ impl Store {
 
     /// Runs whose process is gone without a word.
     pub(super) fn orphans(&self) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT record_id, owner_pid, owner_start FROM records WHERE status = 'running'";
-        let mut asked = self.db.prepare(sql)?;
-        let rows = asked
-            .query_map([], |row| Ok((row.get::<_, String>(0)?, Owner { pid: row.get(1)?, start: row.get(2)? })))?;
+        let sql = format!("SELECT record_id, {OWNER} FROM records WHERE status = 'running'");
+        let mut asked = self.db.prepare(&sql)?;
+        let rows = asked.query_map([], |row| Ok((row.get::<_, String>(0)?, Owner::of(row, 1)?)))?;
         let all = rows.collect::<Result<Vec<_>, _>>()?;
-        Ok(all.into_iter().filter(|(_, owner)| !owner.is_alive()).map(|(id, _)| id).collect())
+        let mut living = Living::default();
+        Ok(all.into_iter().filter(|(_, owner)| !living.has(*owner)).map(|(id, _)| id).collect())
     }
 
     pub(super) fn bury(&self, id: &str, now: &str) -> Result<(), StoreError> {
@@ -237,8 +240,8 @@ pub(super) fn insert(
     owner: Option<Owner>,
 ) -> Result<(), StoreError> {
     let sql = format!(
-        "INSERT INTO records ({COLUMNS}, created_ms, owner_pid, owner_start) VALUES \
-         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27)"
+        "INSERT INTO records ({COLUMNS}, created_ms, {OWNER}) VALUES \
+         (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
     );
     db.prepare(&sql)?.execute(params![
         record.record_id,
@@ -268,6 +271,7 @@ pub(super) fn insert(
         now_ms,
         owner.map(|owner| owner.pid),
         owner.map(|owner| owner.start),
+        owner.map(|owner| i64::from(owner.is_service)),
     ])?;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use super::owner::Owner;
+use super::owner::{OWNER, Owner};
 use super::store::{Store, StoreError};
 
 pub struct Switch {
@@ -22,14 +22,29 @@ impl Store {
              ON CONFLICT (tenant_id) DO UPDATE SET reason = ?2, by_whom = ?3, since = ?4",
             params![switch.tenant.as_deref().unwrap_or(""), switch.reason, switch.by, switch.since],
         )?;
-        let sql = "SELECT DISTINCT owner_pid, owner_start FROM records WHERE status = 'running' AND (?1 IS NULL OR tenant_id = ?1)";
-        let owners = {
-            let mut asked = tx.prepare(sql)?;
-            let rows = asked.query_map([&switch.tenant], |row| Ok(Owner { pid: row.get(0)?, start: row.get(1)? }))?;
-            rows.collect::<Result<Vec<_>, _>>()?
-        };
+        let owners = owners_under_switch(&tx, switch.tenant.as_deref())?;
         tx.commit()?;
         Ok(owners)
+    }
+
+    pub(super) fn owners_under_switch(&self, tenant: Option<&str>) -> Result<Vec<Owner>, StoreError> {
+        owners_under_switch(&self.db, tenant)
+    }
+
+    /// Which runs of this process a switch or a revoked lease is for.
+    pub(super) fn called_off(&self) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT record_id FROM records WHERE status = 'running' AND owner_pid = ?1 AND owner_start = ?2 AND (\
+                   EXISTS (SELECT 1 FROM switches s WHERE s.tenant_id = '' OR s.tenant_id = records.tenant_id) OR \
+                   EXISTS (SELECT 1 FROM lease_runs JOIN revocations USING (lease_id) \
+                   WHERE lease_runs.record_id = records.record_id))";
+        let mut asked = self.db.prepare(sql)?;
+        let rows = asked.query_map([self.owner.pid, self.owner.start], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Another number after every change by another connection.
+    pub(super) fn version_of_data(&self) -> Result<i64, StoreError> {
+        Ok(self.db.pragma_query_value(None, "data_version", |row| row.get(0))?)
     }
 
     pub(super) fn switch_off(&self, tenant: Option<&str>) -> Result<bool, StoreError> {
@@ -45,6 +60,14 @@ impl Store {
     pub(super) fn switch_for(&self, tenant: Option<&str>) -> Result<Option<Switch>, StoreError> {
         switch_for(&self.db, tenant)
     }
+}
+
+fn owners_under_switch(db: &Connection, tenant: Option<&str>) -> Result<Vec<Owner>, StoreError> {
+    let sql =
+        format!("SELECT DISTINCT {OWNER} FROM records WHERE status = 'running' AND (?1 IS NULL OR tenant_id = ?1)");
+    let mut asked = db.prepare(&sql)?;
+    let rows = asked.query_map([tenant], |row| Owner::of(row, 0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn switch_for(db: &Connection, tenant: Option<&str>) -> Result<Option<Switch>, StoreError> {

@@ -12,7 +12,7 @@ mod results;
 use std::time::{Duration, Instant};
 
 use hotcell_contract::{Outcome, Phase, RetryClass, SkippedCheck, Status, TerminalEvent};
-use hotcell_sandbox::{Launcher, Signals};
+use hotcell_sandbox::{Cancel, Launcher};
 
 use crate::execute::ExecuteError;
 use crate::request::Request;
@@ -30,7 +30,7 @@ pub struct Asked<'a> {
     pub generated_tests: bool,
     /// A command for L2, for the shell.
     pub l2: Option<String>,
-    pub cancel: Option<&'a Signals>,
+    pub cancel: Option<&'a dyn Cancel>,
     pub tell: &'a dyn Fn(Told<'_>),
 }
 

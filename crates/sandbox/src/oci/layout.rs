@@ -12,7 +12,7 @@ use crate::cell::{GID, Step, UID, c_path, furnish};
 use crate::scratch;
 use crate::spec::Runtime;
 use crate::sys::files;
-use crate::sys::mount::{self, MS_NODEV, MS_NOSUID};
+use crate::sys::mount::{self, ATTR_NODEV, ATTR_NOSUID, ATTR_RDONLY, MS_NODEV, MS_NOSUID};
 use crate::wire::{Failure, Order, Plan};
 
 /// Directories that surely exist on a host and that no runtime needs: the first in which it does not live carries the
@@ -28,8 +28,7 @@ pub(super) struct Laid {
 impl Laid {
     /// A root for our init, with nothing of the request's in it.
     pub(super) fn of_shell(runtime: &Runtime) -> Result<Laid, Failure> {
-        let own = rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-        let own = own.step("open", "/proc/self/exe")?;
+        let own = Own::find()?;
         let host = Host::here()?;
         let at = cover(runtime)?;
         rustix::process::chdir("root").step("enter the root", "")?;
@@ -136,11 +135,41 @@ fn cover(runtime: &Runtime) -> Result<PathBuf, Failure> {
     Ok(at.to_owned())
 }
 
-/// A copy of this program, in the root that is the working directory.
-fn put_init(own: &OwnedFd) -> Result<(), Failure> {
+/// This program, in the root that is the working directory: itself where it still has its name, or else a copy.
+fn put_init(own: &Own) -> Result<(), Failure> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let name = inside::AT.trim_start_matches('/');
-    let copy = rustix::fs::open(name, flags, Mode::from_raw_mode(0o555)).step("put init in place", inside::AT)?;
-    let len = rustix::fs::fstat(own).step("put init in place", "")?.st_size as u64;
-    files::copy(own.as_fd(), 0, copy.as_fd(), len).step("put init in place", "")
+    let file = rustix::fs::open(name, flags, Mode::from_raw_mode(0o555)).step("put init in place", inside::AT)?;
+    if let Some(tree) = &own.tree {
+        let name = c_path(name).step("put init in place", "")?;
+        return mount::attach(tree.as_fd(), CWD, &name).step("put init in place", "");
+    }
+    let len = rustix::fs::fstat(&own.file).step("put init in place", "")?.st_size as u64;
+    files::copy(own.file.as_fd(), 0, file.as_fd(), len).step("put init in place", "")
+}
+
+struct Own {
+    file: OwnedFd,
+    /// Detached and read-only.
+    tree: Option<OwnedFd>,
+}
+
+impl Own {
+    fn find() -> Result<Own, Failure> {
+        let open = |path: &Path| rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let file = open(Path::new("/proc/self/exe")).step("open", "/proc/self/exe")?;
+        // By its name in this namespace: what was executed is in another one, whose mounts are not ours to show.
+        let named = || -> io::Result<Option<OwnedFd>> {
+            let named = open(&std::fs::read_link("/proc/self/exe")?)?;
+            let (one, other) = (rustix::fs::fstat(&file)?, rustix::fs::fstat(&named)?);
+            if (one.st_dev, one.st_ino) != (other.st_dev, other.st_ino) {
+                return Ok(None);
+            }
+            let tree = mount::clone_tree(named.as_fd(), c"", false)?;
+            mount::set_attr(tree.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, false)?;
+            Ok(Some(tree))
+        };
+        let tree = named().unwrap_or_default();
+        Ok(Own { file, tree })
+    }
 }

@@ -112,7 +112,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
 
 struct State<'a> {
     spec: &'a Spec,
-    cancel: Option<&'a crate::Signals>,
+    cancel: Option<&'a dyn crate::Cancel>,
     egress: Option<&'a dyn Egress>,
     /// What it refuses, once it has begun.
     attempts: Option<Recorder>,
@@ -230,8 +230,14 @@ impl State<'_> {
             Event::Cell => self.hear_cell(),
             Event::Attempt => self.hear_attempts(),
             Event::Notification => self.answer_one(flags),
-            Event::Stdout => self.stdout.read(buf),
-            Event::Stderr => self.stderr.read(buf),
+            Event::Stdout => {
+                let read = self.stdout.read(buf);
+                self.tell_output("stdout", &buf[..read]);
+            }
+            Event::Stderr => {
+                let read = self.stderr.read(buf);
+                self.tell_output("stderr", &buf[..read]);
+            }
             Event::StdoutSink => self.stdout.write(),
             Event::StderrSink => self.stderr.write(),
             Event::StdinSource => self.input.read(buf),

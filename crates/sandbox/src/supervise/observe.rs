@@ -88,6 +88,12 @@ impl<'a> Observation<'a> {
 }
 
 impl State<'_> {
+    pub(super) fn tell_output(&self, stream: &'static str, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.observation.tell(Observed::Output { stream, at: self.at(), bytes });
+        }
+    }
+
     /// After a sample for the limits.
     pub(super) fn observe(&mut self, now: Instant) {
         let Some(every) = self.observation.observer.map(|observer| observer.every) else { return };

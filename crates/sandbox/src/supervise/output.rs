@@ -192,33 +192,35 @@ impl Stream {
         self.total > self.limit
     }
 
-    /// Reads once and passes on what is under the limit. The end of the stream closes it.
-    pub(super) fn read(&mut self, buf: &mut Vec<u8>) {
+    /// Reads once and passes on what is under the limit. The end of the stream closes it. Returns how much of the buffer
+    /// went nowhere else.
+    pub(super) fn read(&mut self, buf: &mut Vec<u8>) -> usize {
         if self.pass_directly() {
-            return;
+            return 0;
         }
-        let Some(pipe) = &self.pipe else { return };
+        let Some(pipe) = &self.pipe else { return 0 };
         buf.resize(buf.len().max(FIRST_CHUNK), 0);
         let n = match rustix::io::read(pipe, &mut buf[..]) {
             Ok(n) => n,
-            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return,
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return 0,
             Err(_) => 0,
         };
         if n == 0 {
             self.pipe = None;
-            return;
+            return 0;
         }
         let room = self.limit.saturating_sub(self.total).min(n as u64) as usize;
         self.total += n as u64;
         self.keep.push(&buf[..n]);
-        let filled = n == buf.len();
-        if self.sink.is_some() && room > 0 {
+        let (filled, is_passed_on) = (n == buf.len(), self.sink.is_some());
+        if is_passed_on && room > 0 {
             self.pending.extend_from_slice(&buf[..room]);
             self.write();
         }
         if filled && buf.len() < CHUNK {
             buf.resize(2 * buf.len(), 0);
         }
+        if is_passed_on { 0 } else { room }
     }
 
     /// From the program's pipe to the caller's, where nothing is to be kept: no byte is copied. False: not possible here.

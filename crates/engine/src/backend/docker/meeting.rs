@@ -85,7 +85,7 @@ fn clear(dir: &Path) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let mut numbers = name.split('-').map_while(|part| part.parse().ok());
         if let (Some(pid), Some(start)) = (numbers.next(), numbers.next())
-            && !(Owner { pid, start }).is_alive()
+            && !Owner::once(pid, start).is_alive()
         {
             let _ = std::fs::remove_file(entry.path());
         }

@@ -299,7 +299,7 @@ fn container(
 
 /// This process, on this host, since it was started.
 fn owner() -> String {
-    let Owner { pid, start } = Owner::this();
+    let Owner { pid, start, .. } = Owner::this();
     format!("{pid} {start} {} {}", pid_namespace(), boot())
 }
 
@@ -308,7 +308,7 @@ fn is_dead(owner: &str) -> bool {
     let [pid, start, namespace, of] = words[..] else { return false };
     let (Ok(pid), Ok(start)) = (pid.parse(), start.parse()) else { return false };
     // Of another namespace nobody can tell.
-    of != boot() || (namespace == pid_namespace() && !Owner { pid, start }.is_alive())
+    of != boot() || (namespace == pid_namespace() && !Owner::once(pid, start).is_alive())
 }
 
 fn boot() -> String {

@@ -1,0 +1,17 @@
+//! The service from outside: the real binary on a free port of loopback, and what clients of every kind get from it.
+
+#![allow(unreachable_pub, reason = "the harness is public to the modules beside it, and there is nobody else")]
+
+mod artifacts;
+mod attach;
+mod bad_input;
+mod client;
+mod docs;
+mod ends;
+mod events;
+mod harness;
+mod keys;
+mod load;
+mod operator;
+mod runs;
+mod switches;

@@ -1,0 +1,147 @@
+//! Who asks, and what he may do.
+//!
+//! As long as there is no key at all, everybody on this machine's loopback is the operator. A page in a browser on this
+//! machine is there too: so then only requests for a loopback name are served, which a page cannot send after its own name was
+//! made to point here, and none that come from a page at all.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use hotcell_contract::KeyScope;
+
+use crate::problem::Problem;
+use crate::service::Service;
+
+/// The tenant of everybody, as long as there are no keys.
+const NOBODY: &str = "default";
+/// Ours have 80.
+const MAX_TOKEN: usize = 256;
+
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub tenant: String,
+    scopes: Vec<KeyScope>,
+    /// `None`: all that there are.
+    pub policies: Option<Vec<String>>,
+    pub key_id: Option<String>,
+}
+
+impl Caller {
+    /// The operator himself, on his own machine.
+    pub fn operator() -> Caller {
+        Caller { tenant: NOBODY.into(), scopes: vec![KeyScope::Admin], policies: None, key_id: None }
+    }
+
+    pub fn may(&self, scope: KeyScope) -> Result<(), Problem> {
+        if self.has(scope) {
+            return Ok(());
+        }
+        let detail = format!("this key is not for that: it needs the scope `{}`", scope.name());
+        Err(Problem::new(StatusCode::FORBIDDEN, "scope", detail))
+    }
+
+    pub fn has(&self, scope: KeyScope) -> bool {
+        self.scopes.contains(&scope) || self.scopes.contains(&KeyScope::Admin)
+    }
+
+    /// Who did it, for the audit log.
+    pub fn name(&self) -> String {
+        self.key_id.as_ref().map_or_else(|| "the operator".into(), |id| format!("key {id} of {}", self.tenant))
+    }
+}
+
+pub(crate) fn caller(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let (found, has_keys) = {
+        let keys = service.keys();
+        let found = match token(headers)? {
+            Some(token) => Some(keys.key_of_token(token)?),
+            None => None,
+        };
+        (found, keys.has_api_keys()?)
+    };
+    match found {
+        Some(Some(key)) => Ok(Caller {
+            tenant: key.tenant_id,
+            scopes: key.scopes,
+            policies: Some(key.policies),
+            key_id: Some(key.key_id),
+        }),
+        // Also where there are no keys: whoever shows one does not mean nobody.
+        Some(None) => Err(Problem::new(StatusCode::UNAUTHORIZED, "key", "this key is not known here, or was revoked")),
+        None if has_keys || !service.is_local() => {
+            let detail = "a key is needed: send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`";
+            Err(Problem::new(StatusCode::UNAUTHORIZED, "key", detail))
+        }
+        None => {
+            is_no_page(headers)?;
+            Ok(Caller::operator())
+        }
+    }
+}
+
+/// The token of one header; two that differ are a mistake or a trick.
+fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let bad = |why: &str| Problem::new(StatusCode::UNAUTHORIZED, "key", format!("the key cannot be read: {why}"));
+    let mut found = None;
+    for (name, prefix) in [(header::AUTHORIZATION.as_str(), "bearer "), ("x-api-key", "")] {
+        for value in headers.get_all(name) {
+            let text = value.to_str().map_err(|_| bad("it has bytes that no key has"))?;
+            let is_ours = text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+            if !is_ours {
+                return Err(bad("send it as `Authorization: Bearer KEY`"));
+            }
+            let token = text[prefix.len()..].trim();
+            if token.len() > MAX_TOKEN {
+                return Err(bad("it is too long"));
+            }
+            if found.is_some_and(|before| before != token) {
+                return Err(bad("there are two: send one"));
+            }
+            found = Some(token);
+        }
+    }
+    Ok(found)
+}
+
+fn is_no_page(headers: &HeaderMap) -> Result<(), Problem> {
+    let refused = |detail: &str| Err(Problem::new(StatusCode::FORBIDDEN, "browser", detail));
+    if headers.contains_key(header::ORIGIN) {
+        return refused("pages are not served as long as there are no keys: `hotcell keys create` makes one");
+    }
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    if !is_loopback(host) {
+        return refused("as long as there are no keys, only localhost, 127.0.0.1 and [::1] are served");
+    }
+    Ok(())
+}
+
+/// With or without a port.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loopback;
+
+    #[test]
+    fn only_names_that_are_this_machine_everywhere_are_loopback() {
+        for good in ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.1:8700", "[::1]", "[::1]:8700"] {
+            assert!(is_loopback(good), "{good}");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "evil.example:8700",
+            "::1",
+            "localhost:",
+            "0.0.0.0",
+        ] {
+            assert!(!is_loopback(bad), "{bad}");
+        }
+    }
+}

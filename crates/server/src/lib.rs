@@ -1,0 +1,46 @@
+//! The engine over HTTP: handlers verify, convert, hand over; the engine decides.
+//!
+//! The way of one run:
+//!
+//!   caller      `auth` says who it is: tenant, scopes, policies
+//!   convert     a [`RunRequest`](hotcell_contract::RunRequest) becomes a [`Job`]: an engine request, its standard input, its wishes
+//!   submit      [`Service::submit`] admits it (policy, capabilities, lease), puts it into the queue and returns the [`Run`]
+//!   queue       bounded, round robin between tenants; a job that waits too long is dropped with a word
+//!   work        a thread of its own: begin (quota, approval, kill switch, record), execute, end (record, audit)
+//!   result      kept in the state directory, readable after a restart; `run.end().await` has it too
+//!
+//! Whoever adds another surface (another protocol over the same runs) makes a `Job`, calls `submit`, and has in the `Run` its
+//! events while it goes ([`Run::log`]), its end ([`Run::end`]) and a way to call it off ([`Run::cancel`]).
+//!
+//! tokio carries HTTP and nothing else. The engine's calls block, so they are made in the threads of `work`, or by
+//! [`Service::look`], which has a thread for them.
+
+mod auth;
+mod convert;
+mod files;
+mod http;
+mod log;
+mod logging;
+mod metrics;
+mod openapi;
+mod problem;
+mod queue;
+mod results;
+mod run;
+mod service;
+mod settings;
+mod shutdown;
+mod streams;
+mod watch;
+mod work;
+
+pub use auth::Caller;
+pub use convert::{Checks, Job, Stdin, job_of, verification_of};
+pub use http::listen::serve;
+pub use log::{Log, Numbered};
+pub use logging::log_to_stderr;
+pub use openapi::openapi;
+pub use problem::Problem;
+pub use run::{How, Run};
+pub use service::{ServeError, Service};
+pub use settings::{Keep, Settings};

@@ -1,0 +1,454 @@
+//! What all requests share: who is known, what is going, what waits, what was.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use hotcell_contract::{FailureClass, LanguageList, Policy, RecordStatus, Run as RunView};
+use hotcell_engine::{
+    Application, Catalogue, Given, Launcher, Policies, PolicyError, State, StateError, admit, capabilities,
+    refused_here,
+};
+use tokio::sync::{Semaphore, watch};
+
+use crate::auth::Caller;
+use crate::convert::Job;
+use crate::log::Log;
+use crate::metrics::Metrics;
+use crate::problem::{Problem, shown};
+use crate::queue::{Full, Queue, Queued};
+use crate::results::{Results, is_id};
+use crate::run::{How, Run};
+use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, MAX_BODIES, MAX_CONNECTIONS, REMEMBERED, Settings};
+use crate::work::{self, Alerts};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error("the policy {policy} of the service cannot be met here: {why}")]
+    Refused { policy: String, why: String },
+    #[error("cannot listen on {address}: {error}")]
+    Listen { address: std::net::SocketAddr, error: std::io::Error },
+    #[error(
+        "{0} can be reached by others, and there are no keys: `hotcell keys create` makes one, 127.0.0.1 needs none"
+    )]
+    NoKeys(std::net::SocketAddr),
+    #[error(
+        "{runs} runs at once need {needed} open files, and {limit} are allowed here: raise `ulimit -n`, or lower --concurrency"
+    )]
+    Files { runs: usize, needed: u64, limit: u64 },
+    #[error("another service uses this state directory: give --state-dir another one, or end that service")]
+    Taken,
+    #[error("what was kept of earlier runs cannot be used: {0}")]
+    Results(std::io::Error),
+    #[error("cannot start the service: {0}")]
+    Start(std::io::Error),
+    #[error("the launcher died, and nothing can run without it: start the service again")]
+    LauncherDied,
+}
+
+pub struct Service {
+    pub(crate) settings: Settings,
+    pub(crate) launcher: Launcher,
+    pub(crate) catalogue: Catalogue,
+    pub(crate) policies: Policies,
+    pub(crate) results: Results,
+    pub(crate) metrics: Metrics,
+    pub(crate) alerts: Alerts,
+    /// Bodies that are being read, in KiB.
+    pub(crate) bodies: Arc<Semaphore>,
+    pub(crate) streams: Mutex<HashMap<String, usize>>,
+    /// What was found last, and when.
+    pub(crate) languages: Mutex<Option<(Instant, Arc<LanguageList>)>>,
+    /// True once the service is to end.
+    pub(crate) closing: watch::Sender<bool>,
+    /// True once nothing can run any more.
+    pub(crate) broken: watch::Sender<bool>,
+    /// Connections that may be open.
+    pub(crate) connections: u64,
+    work: Mutex<Work>,
+    runs: Mutex<Runs>,
+    /// Of the threads that run something.
+    state: Mutex<State>,
+    /// Of those who only look, which can take long.
+    looks: Mutex<State>,
+    /// Of every request.
+    keys: Mutex<State>,
+    is_local: bool,
+    threads: AtomicU64,
+}
+
+#[derive(Default)]
+struct Work {
+    queue: Queue,
+    running: usize,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Runs {
+    /// Those that wait or go.
+    by_id: HashMap<String, Arc<Run>>,
+    /// Events of those that have ended, oldest first: tenant, id, events. Their results are on disk.
+    ended: VecDeque<(String, String, Arc<Log>)>,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Service {
+    /// Everything that can be wrong is found here, before anybody is listened to. From here on it can be asked for runs;
+    /// [`crate::serve`] lets others ask, and [`Service::finish`] ends it.
+    pub fn start(settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Arc<Service>, ServeError> {
+        let service = Arc::new(Service::new(settings, launcher, catalogue)?);
+        crate::watch::start(&service)?;
+        Ok(service)
+    }
+
+    fn new(settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Service, ServeError> {
+        let connections = fitting_connections(&settings)?;
+        let dir = settings.state_dir.clone();
+        let open = |dir: &Path| State::open_for_service(dir);
+        let (state, looks, keys) = (open(&dir)?, open(&dir)?, open(&dir)?);
+        let is_local = settings.listen.ip().is_loopback();
+        if !is_local && !keys.has_api_keys()? {
+            return Err(ServeError::NoKeys(settings.listen));
+        }
+        let policies = Policies::new(Some(dir.join("policies")));
+        let policy = policies.get(&settings.policy)?.policy;
+        if let Some(why) = refused_here(&policy) {
+            return Err(ServeError::Refused { policy: settings.policy, why });
+        }
+        let results = Results::open(&dir, settings.keep).map_err(|error| match error.kind() {
+            std::io::ErrorKind::ResourceBusy => ServeError::Taken,
+            _ => ServeError::Results(error),
+        })?;
+        let alerts = Alerts::start(state.audit().clone()).map_err(ServeError::Start)?;
+        Ok(Service {
+            launcher,
+            catalogue,
+            policies,
+            results,
+            metrics: Metrics::default(),
+            alerts,
+            bodies: Arc::new(Semaphore::new(MAX_BODIES >> 10)),
+            streams: Mutex::default(),
+            languages: Mutex::default(),
+            closing: watch::Sender::new(false),
+            broken: watch::Sender::new(false),
+            connections,
+            work: Mutex::default(),
+            runs: Mutex::default(),
+            state: Mutex::new(state),
+            looks: Mutex::new(looks),
+            keys: Mutex::new(keys),
+            is_local,
+            threads: AtomicU64::new(0),
+            settings,
+        })
+    }
+
+    /// Only this machine can reach it.
+    pub fn is_local(&self) -> bool {
+        self.is_local
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        held(&self.state)
+    }
+
+    pub(crate) fn keys(&self) -> MutexGuard<'_, State> {
+        held(&self.keys)
+    }
+
+    pub fn has_keys(&self) -> Result<bool, StateError> {
+        self.keys().has_api_keys()
+    }
+
+    /// Calls into the engine that may take long, in a thread that may wait.
+    pub async fn look<T, F>(self: &Arc<Self>, what: F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Arc<Service>, &mut State) -> Result<T, Problem> + Send + 'static,
+    {
+        let service = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || what(&service, &mut held(&service.looks)));
+        done.await.unwrap_or_else(|e| Err(Problem::internal(&e)))
+    }
+
+    /// The same, for what needs no state.
+    pub(crate) async fn blocking<T, F>(self: &Arc<Self>, what: F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Arc<Service>) -> Result<T, Problem> + Send + 'static,
+    {
+        let service = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || what(&service));
+        done.await.unwrap_or_else(|e| Err(Problem::internal(&e)))
+    }
+
+    /// The policy that a run of this caller is under: one of his, or that of the service.
+    pub fn policy_for(&self, caller: &Caller, asked: Option<&str>) -> Result<Policy, Problem> {
+        let first = caller.policies.iter().flatten().next().unwrap_or(&self.settings.policy);
+        let name = asked.unwrap_or(first);
+        let is_his = match &caller.policies {
+            None => true,
+            Some(his) if his.is_empty() => name == self.settings.policy,
+            Some(his) => his.iter().any(|known| known == name),
+        };
+        if !is_his {
+            let shown = shown(name);
+            let problem = Problem::field("policy_id", format!("`{shown}` is not a policy of this key: leave it out"));
+            return Err(Problem { status: StatusCode::FORBIDDEN, ..problem });
+        }
+        Ok(self.policies.get(name)?.policy)
+    }
+
+    /// Admits a job and puts it into the queue. Blocks: for a thread that may.
+    pub fn submit(self: &Arc<Self>, caller: &Caller, mut job: Job, mut how: How) -> Result<Arc<Run>, Problem> {
+        let id = job.request.record_id.clone().unwrap_or_else(hotcell_engine::new_id);
+        let request_id = job.request.request_id.clone().unwrap_or_else(|| id.clone());
+        job.leased = self.admit(&mut job).inspect_err(|problem| {
+            self.metrics.refused(problem);
+        })?;
+        let policy_id = job.policy.policy_id.clone();
+        how.metadata = job.metadata.take();
+        let run = Run::new(id, caller.tenant.clone(), request_id, policy_id, how).map_err(|error| {
+            let is_short = crate::problem::is_shortage(&error);
+            if is_short {
+                Problem::unavailable("shortage", "the service has too many files open")
+            } else {
+                Problem::internal(&error)
+            }
+        })?;
+        *held(&run.to_stdin) = job.to_stdin.take();
+        let run = Arc::new(run);
+        if run.how.is_kept || run.how.idempotency.is_some() {
+            self.results.put(run.view(), run.how.idempotency.clone()).map_err(|e| Problem::internal(&e))?;
+        }
+        held(&self.runs).by_id.insert(run.id.clone(), Arc::clone(&run));
+        let until = Instant::now() + Duration::from_secs_f64(job.policy.request_budget_seconds);
+        let queued = Queued { run: Arc::clone(&run), job, until };
+        self.enqueue(queued).map_err(|(problem, queued)| {
+            self.metrics.refused(&problem);
+            held(&self.runs).by_id.remove(&queued.run.id);
+            self.results.remove(&queued.run.tenant, &queued.run.id);
+            problem
+        })?;
+        Ok(run)
+    }
+
+    /// What the engine says before anything is written down: the policy, what is enabled, the lease.
+    fn admit(&self, job: &mut Job) -> Result<Option<hotcell_engine::Leased>, Problem> {
+        let dir = &self.settings.state_dir;
+        let capabilities = capabilities(Some(dir), self.settings.config_dir.as_deref())?;
+        let bytes = |lease: &String| Ok(lease.clone().into_bytes());
+        let lease =
+            job.lease.as_ref().map(|lease| Given { name: "of the request", bytes: bytes(lease), repository: None });
+        let asked = Application {
+            verb: job.verb,
+            who: &job.who,
+            policy: Some(&job.policy),
+            limits: &job.limits,
+            capabilities: &capabilities,
+            lease,
+        };
+        let id = job.request.record_id.clone().unwrap_or_default();
+        let admitted = admit::<Problem>(asked, &mut job.request, || Ok(Some(State::open(dir)?)));
+        admitted.map_err(|problem| if problem.failure_class.is_some() { problem.of_record(&id) } else { problem })
+    }
+
+    fn enqueue(self: &Arc<Self>, queued: Queued) -> Result<(), (Problem, Box<Queued>)> {
+        let mut work = held(&self.work);
+        if work.closed {
+            let problem =
+                Problem::unavailable("closing", "the service is about to end: come back when it is there again");
+            return Err((problem, Box::new(queued)));
+        }
+        if work.running < self.settings.concurrency {
+            work.running += 1;
+            drop(work);
+            return self.start_worker(queued);
+        }
+        let settings = &self.settings;
+        work.queue.push(queued, settings.queue, settings.queue_of_tenant(), MAX_BODIES).map_err(|(full, queued)| {
+            let detail = match full {
+                Full::Queue => format!("{} runs are waiting already: come back later", settings.queue),
+                Full::Tenant => {
+                    format!("{} runs of this tenant are waiting already: come back later", settings.queue_of_tenant())
+                }
+                Full::Bytes => "what waits has too many bytes already: come back later".to_owned(),
+            };
+            (Problem::busy("queue-full", detail), queued)
+        })
+    }
+
+    fn start_worker(self: &Arc<Self>, queued: Queued) -> Result<(), (Problem, Box<Queued>)> {
+        let service = Arc::clone(self);
+        // Handed over through a slot: a thread that cannot be made must not take the job with it.
+        let slot = Arc::new(Mutex::new(Some(queued)));
+        let theirs = Arc::clone(&slot);
+        let number = self.threads.fetch_add(1, Ordering::Relaxed);
+        let spawned = std::thread::Builder::new().name(format!("run-{number}")).spawn(move || {
+            let first = held(&theirs).take();
+            work::work(&service, first);
+        });
+        let Err(error) = spawned else { return Ok(()) };
+        held(&self.work).running -= 1;
+        tracing::error!(%error, "no thread for a run");
+        let problem = Problem::unavailable("shortage", "the host is short of processes: come back later");
+        match held(&slot).take() {
+            Some(queued) => Err((problem, Box::new(queued))),
+            None => Ok(()),
+        }
+    }
+
+    /// For a thread that has ended a run: the next one, or it may go.
+    pub(crate) fn next_job(&self) -> Option<Queued> {
+        let mut work = held(&self.work);
+        let next = work.queue.pop();
+        if next.is_none() {
+            work.running -= 1;
+        }
+        next
+    }
+
+    /// Those who wait for too long are told so.
+    pub(crate) fn expire(&self) {
+        let expired = held(&self.work).queue.expired(Instant::now());
+        for queued in expired {
+            let seconds = queued.job.policy.request_budget_seconds;
+            let problem = Problem::busy("waited", format!("its turn did not come within {seconds} s: come back later"));
+            let problem = Problem { failure_class: Some(FailureClass::QuotaExceeded), ..problem };
+            self.deny_queued(queued, problem);
+        }
+    }
+
+    /// A run that waits, or goes. False: neither.
+    pub(crate) fn cancel(&self, run: &Arc<Run>) {
+        let waiting = { held(&self.work).queue.remove(&run.id) };
+        match waiting {
+            Some(queued) => {
+                let problem = Problem::new(StatusCode::CONFLICT, "cancelled", "it was called off before it began");
+                self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&run.id));
+            }
+            None => run.cancel(),
+        }
+    }
+
+    /// Nothing of it has run; that it was refused is on record.
+    fn deny_queued(&self, queued: Queued, problem: Problem) {
+        let class = problem.failure_class.unwrap_or(FailureClass::QuotaExceeded);
+        let (job, run) = (&queued.job, &queued.run);
+        let denied = self.state().deny(&job.request, &job.who, Some(&job.policy), None, class, &problem.detail);
+        if let Err(error) = denied {
+            tracing::error!(run = run.id, %error, "a refusal is not on record");
+        }
+        self.metrics.refused(&problem);
+        let problem = problem.of_record(&run.id);
+        self.drop_queued(queued, RecordStatus::Denied, problem);
+    }
+
+    fn drop_queued(&self, queued: Queued, status: RecordStatus, problem: Problem) {
+        self.end_run(&queued.run, status, Err(problem));
+    }
+
+    /// The end of a run, for everybody who waits for it and everybody who comes later.
+    pub(crate) fn end_run(
+        &self,
+        run: &Arc<Run>,
+        status: RecordStatus,
+        result: Result<Box<hotcell_contract::Outcome>, Problem>,
+    ) {
+        run.ends(status, result);
+        let was_asked = status != RecordStatus::Denied || run.how.is_kept || run.how.idempotency.is_some();
+        if was_asked && let Err(error) = self.results.put(run.view(), run.how.idempotency.clone()) {
+            tracing::error!(run = run.id, %error, "a result cannot be kept");
+        }
+        {
+            let mut runs = held(&self.runs);
+            runs.by_id.remove(&run.id);
+            runs.ended.push_back((run.tenant.clone(), run.id.clone(), Arc::clone(&run.log)));
+            if runs.ended.len() > REMEMBERED {
+                runs.ended.pop_front();
+            }
+        }
+        run.tell_end();
+    }
+
+    /// One that waits or goes.
+    pub fn run(&self, tenant: &str, id: &str) -> Option<Arc<Run>> {
+        held(&self.runs).by_id.get(id).filter(|run| run.tenant == tenant).cloned()
+    }
+
+    /// The events of one that goes, or has ended not long ago.
+    pub(crate) fn log(&self, tenant: &str, id: &str) -> Option<Arc<Log>> {
+        let runs = held(&self.runs);
+        let going = runs.by_id.get(id).filter(|run| run.tenant == tenant).map(|run| &run.log);
+        let ended = || runs.ended.iter().find(|(whose, known, _)| whose == tenant && known == id).map(|(.., log)| log);
+        going.or_else(ended).cloned()
+    }
+
+    pub(crate) fn run_of_record(&self, id: &str) -> Option<Arc<Run>> {
+        held(&self.runs).by_id.get(id).cloned()
+    }
+
+    /// Any run of the tenant's that is known still.
+    pub(crate) fn view(&self, tenant: &str, id: &str) -> Result<RunView, Problem> {
+        let unknown = || Problem::not_found("run");
+        if !is_id(id) {
+            return Err(unknown());
+        }
+        if let Some(run) = self.run(tenant, id) {
+            return Ok(run.view());
+        }
+        self.results.get(id).filter(|run| run.tenant_id == tenant).ok_or_else(unknown)
+    }
+
+    pub(crate) fn is_going(&self, id: &str) -> bool {
+        held(&self.runs).by_id.contains_key(id)
+    }
+
+    /// Running and waiting.
+    pub(crate) fn load(&self) -> (usize, usize) {
+        let work = held(&self.work);
+        (work.running, work.queue.len())
+    }
+
+    /// Nothing new is taken from now on.
+    pub(crate) fn close(&self) {
+        held(&self.work).closed = true;
+        self.closing.send_replace(true);
+    }
+
+    /// What waits is dropped, what runs is called off.
+    pub(crate) fn end_all(&self) {
+        let waiting = held(&self.work).queue.drain();
+        for queued in waiting {
+            let problem = Problem::unavailable("closing", "the service ended before its turn came: ask for it again");
+            let id = queued.run.id.clone();
+            self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&id));
+        }
+        let going: Vec<Arc<Run>> = held(&self.runs).by_id.values().cloned().collect();
+        going.iter().for_each(|run| run.call_off("the service ended"));
+    }
+}
+
+/// What is left for connections when every run has what it needs.
+fn fitting_connections(settings: &Settings) -> Result<u64, ServeError> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let needed = settings.concurrency as u64 * FILES_OF_RUN + settings.queue as u64 + FILES_OF_OURS;
+    // At least as many as can wait: each of them has somebody who waits for it.
+    let waiting = (settings.concurrency + settings.queue) as u64;
+    if needed + waiting > limit {
+        return Err(ServeError::Files { runs: settings.concurrency, needed: needed + waiting, limit });
+    }
+    Ok((limit - needed).min(MAX_CONNECTIONS.max(waiting * 2)))
+}

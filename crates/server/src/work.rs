@@ -1,0 +1,263 @@
+//! A thread that runs what comes: each run from its record to its result, one after the other, until nothing waits.
+
+use std::cell::Cell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use hotcell_contract::{Happened, Outcome, RecordStatus, RunEvent, Status, TerminalEvent};
+use hotcell_engine::{
+    Asked, Audit, Call, ExecuteError, SandboxError, Sentinel, StateError, Verb, Watch, audit_alert, begin, end,
+    execute, verify,
+};
+use rustix::fs::MemfdFlags;
+
+use crate::convert::{Job, Stdin};
+use crate::problem::Problem;
+use crate::queue::Queued;
+use crate::run::Run;
+use crate::service::Service;
+
+pub(crate) fn work(service: &Arc<Service>, first: Option<Queued>) {
+    let mut next = first;
+    while let Some(Queued { run, job, .. }) = next {
+        run.begins();
+        let ran = catch_unwind(AssertUnwindSafe(|| one(service, &run, job)));
+        let (status, result) = match ran {
+            Ok((status, result)) => (status, result),
+            Err(_) => (RecordStatus::Failed, Err(Problem::internal(&"a run has panicked").of_record(&run.id))),
+        };
+        tell(&run, status, &result);
+        service.metrics.ended(status, &result);
+        service.end_run(&run, status, result);
+        next = service.next_job();
+    }
+}
+
+type Ended = (RecordStatus, Result<Box<Outcome>, Problem>);
+
+/// Begin, execute, end: the engine decides in each of them.
+fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
+    let denied = |problem: Problem| (RecordStatus::Denied, Err(problem.of_record(&run.id)));
+    let alerted = Cell::new(false);
+    let say = |event: RunEvent| {
+        if matches!(event.happened, Happened::Alert(_)) {
+            alerted.set(true);
+            service.alerts.put(&run.id, &event);
+        }
+        run.log.push(event);
+    };
+    let watch = Watch { output: run.how.is_kept, ..Watch::default() };
+    let sentinel = Sentinel::new(&run.request_id, watch, &say);
+    let leased = job.leased.take();
+    let begun = begin(&mut service.state(), &job.request, &job.who, Some(&job.policy), leased.as_ref());
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            if let StateError::Refused { class, why, .. } = &error {
+                sentinel.denied(*class, why);
+            }
+            let problem = Problem::from(error);
+            service.metrics.refused(&problem);
+            return denied(problem);
+        }
+    };
+    sentinel.admitted();
+    let outcome = match job.verb {
+        Verb::Verify => checks(service, run, &job),
+        Verb::Run | Verb::Exec => program(service, run, &mut job, begun.leased_run(), &sentinel),
+    };
+    if alerted.get() {
+        // They are in the log before the end is.
+        service.alerts.flush();
+    }
+    let averages = sentinel.averages();
+    let ended = end::<EndError>(&mut service.state(), &begun, outcome, &averages);
+    match ended {
+        Ok(mut outcome) => {
+            outcome.attempt = job.attempt.max(outcome.attempt);
+            if let (Some(why), Some(TerminalEvent::Cancelled)) = (run.called_off(), outcome.terminal_event) {
+                outcome.message = Some(why.to_owned());
+            }
+            without_the_host(&mut outcome);
+            sentinel.ended(&outcome);
+            (status_of(&outcome), Ok(Box::new(outcome)))
+        }
+        Err(error) => {
+            let problem = match error {
+                EndError::Execute(ExecuteError::Sandbox(SandboxError::Cancelled { .. })) => {
+                    let problem = Problem::from(ExecuteError::Sandbox(SandboxError::Cancelled { signal: 0 }));
+                    sentinel.failed(&problem.detail);
+                    return (RecordStatus::Killed, Err(problem.of_record(&run.id)));
+                }
+                EndError::Execute(ExecuteError::Sandbox(SandboxError::LauncherDied)) => {
+                    service.broken.send_replace(true);
+                    Problem::unavailable(
+                        "launcher",
+                        "nothing can run here any more: the service has to be started again",
+                    )
+                }
+                EndError::Execute(error) => Problem::from(error),
+                EndError::State(error) => Problem::from(error),
+            };
+            sentinel.failed(&problem.detail);
+            (RecordStatus::Failed, Err(problem.of_record(&run.id)))
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum EndError {
+    #[error(transparent)]
+    Execute(#[from] ExecuteError),
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+fn program(
+    service: &Service,
+    run: &Run,
+    job: &mut Job,
+    lease: Option<hotcell_engine::LeasedRun<'_>>,
+    sentinel: &Sentinel<'_>,
+) -> Result<Outcome, ExecuteError> {
+    let artifacts = job.artifacts.then(|| service.results.artifacts(&run.id));
+    let stdin =
+        given(std::mem::take(&mut job.stdin)).map_err(|error| SandboxError::Io { what: "give the input", error })?;
+    let call = Call {
+        stdin,
+        artifacts: artifacts.as_deref(),
+        keep: usize::try_from(job.request.limits.output_bytes).unwrap_or(usize::MAX),
+        cancel: Some(run.stop()),
+        lease,
+        sentinel: Some(sentinel),
+        others: true,
+        ..Call::default()
+    };
+    execute(&service.launcher, &job.request, call)
+}
+
+fn checks(service: &Service, run: &Run, job: &Job) -> Result<Outcome, ExecuteError> {
+    let asked = Asked {
+        budget: Duration::from_secs_f64(job.policy.request_budget_seconds),
+        repeat: job.checks.repeat,
+        generated_tests: job.checks.generated_tests,
+        l2: job.checks.l2.clone(),
+        cancel: Some(run.stop()),
+        tell: &|_| {},
+    };
+    verify(&service.launcher, job.request.clone(), &asked, None)
+}
+
+/// A file of its own, which needs nobody to write it while the program reads.
+fn given(stdin: Stdin) -> io::Result<Option<OwnedFd>> {
+    let bytes = match stdin {
+        Stdin::Nothing => return Ok(None),
+        Stdin::Live(fd) => return Ok(Some(fd)),
+        Stdin::Given(bytes) => bytes,
+    };
+    let file = rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?;
+    let mut left = bytes.as_slice();
+    while !left.is_empty() {
+        let written = rustix::io::write(&file, left)?;
+        left = &left[written..];
+    }
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+    Ok(Some(file))
+}
+
+/// Where on the host a toolchain lies is nobody's business.
+fn without_the_host(outcome: &mut Outcome) {
+    if let Some(toolchain) = &mut outcome.runtime_config.toolchain
+        && let Some((_, name)) = toolchain.split(' ').next().and_then(|path| path.rsplit_once('/'))
+    {
+        let rest = toolchain.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
+        *toolchain = format!("{name}{rest}");
+    }
+}
+
+fn status_of(outcome: &Outcome) -> RecordStatus {
+    hotcell_engine::status_of(outcome)
+}
+
+/// For the log: who, what, how long each stage took.
+fn tell(run: &Run, status: RecordStatus, result: &Result<Box<Outcome>, Problem>) {
+    match result {
+        Ok(outcome) => {
+            let timings = &outcome.timings;
+            tracing::info!(
+                run = run.id,
+                tenant = run.tenant,
+                request_id = run.request_id,
+                policy = run.policy_id,
+                status = status.name(),
+                class = outcome.failure_class.map(|class| format!("{class:?}")),
+                passed = outcome.status == Status::Pass,
+                wall_ms = outcome.usage.wall_ms,
+                cpu_ms = outcome.usage.cpu_ms,
+                admit_us = timings.admit,
+                exec_us = timings.exec,
+                run_us = timings.run,
+                collect_us = timings.collect,
+                "run ended"
+            );
+        }
+        Err(problem) => tracing::info!(
+            run = run.id,
+            tenant = run.tenant,
+            policy = run.policy_id,
+            status = status.name(),
+            problem = problem.kind,
+            detail = problem.detail,
+            "run did not take place"
+        ),
+    }
+}
+
+/// Writes alerts down in a thread of its own: the lock of the audit log must not make a run's supervisor wait.
+pub(crate) struct Alerts {
+    say: SyncSender<Word>,
+}
+
+enum Word {
+    Alert(String, Box<RunEvent>),
+    Flush(Sender<()>),
+}
+
+/// Alerts come once for each resource of a run.
+const WAITING: usize = 4096;
+
+impl Alerts {
+    pub(crate) fn start(audit: Audit) -> io::Result<Alerts> {
+        let (say, heard) = sync_channel(WAITING);
+        std::thread::Builder::new().name("alerts".into()).spawn(move || {
+            for word in heard {
+                match word {
+                    Word::Alert(record_id, event) => {
+                        if let Err(error) = audit_alert(&audit, &record_id, &event) {
+                            tracing::error!(record_id, %error, "an alert is not in the audit log");
+                        }
+                    }
+                    Word::Flush(done) => drop(done.send(())),
+                }
+            }
+        })?;
+        Ok(Alerts { say })
+    }
+
+    fn put(&self, record_id: &str, event: &RunEvent) {
+        if self.say.try_send(Word::Alert(record_id.to_owned(), Box::new(event.clone()))).is_err() {
+            tracing::error!(record_id, "an alert is not in the audit log: too many wait");
+        }
+    }
+
+    fn flush(&self) {
+        let (done, waits) = channel();
+        if self.say.send(Word::Flush(done)).is_ok() {
+            let _ = waits.recv();
+        }
+    }
+}
