@@ -47,7 +47,7 @@ pub struct Run {
 }
 
 #[derive(Clone, Default)]
-struct Stage {
+pub(crate) struct Stage {
     started_at: Option<String>,
     completed_at: Option<String>,
     status: Option<RecordStatus>,
@@ -82,15 +82,17 @@ impl Run {
         (stage.started_at, stage.status) = (Some(now()), Some(RecordStatus::Running));
     }
 
-    pub(crate) fn ends(&self, status: RecordStatus, result: Result<Box<Outcome>, Problem>) {
-        let mut stage = self.stage();
+    /// How it will stand when it has ended so.
+    pub(crate) fn last_stage(&self, status: RecordStatus, result: Result<Box<Outcome>, Problem>) -> Stage {
+        let mut stage = self.stage().clone();
         (stage.completed_at, stage.status, stage.result) = (Some(now()), Some(status), Some(result));
-        drop(stage);
-        self.log.close();
+        stage
     }
 
-    /// From here on its result can be read by whoever asks.
-    pub(crate) fn tell_end(&self) {
+    /// It has ended so: from here on whoever waits is told, and whoever looks sees it.
+    pub(crate) fn ends(&self, stage: Stage) {
+        *self.stage() = stage;
+        self.log.close();
         self.ended.send_replace(true);
     }
 
@@ -127,6 +129,10 @@ impl Run {
 
     pub fn view(&self) -> RunView {
         let stage = self.stage().clone();
+        self.view_at(stage)
+    }
+
+    pub(crate) fn view_at(&self, stage: Stage) -> RunView {
         let (outcome, problem) = match stage.result {
             None => (None, None),
             Some(Ok(outcome)) => (Some(*outcome), None),

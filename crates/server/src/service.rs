@@ -367,20 +367,30 @@ impl Service {
         status: RecordStatus,
         result: Result<Box<hotcell_contract::Outcome>, Problem>,
     ) {
-        run.ends(status, result);
-        let was_asked = status != RecordStatus::Denied || run.how.is_kept || run.how.idempotency.is_some();
-        if was_asked && let Err(error) = self.results.put(run.view(), run.how.idempotency.clone()) {
-            tracing::error!(run = run.id, %error, "a result cannot be kept");
-        }
-        {
-            let mut runs = held(&self.runs);
-            runs.by_id.remove(&run.id);
-            runs.ended.push_back((run.tenant.clone(), run.id.clone(), Arc::clone(&run.log)));
-            if runs.ended.len() > REMEMBERED {
-                runs.ended.pop_front();
+        let stage = run.last_stage(status, result);
+        let view = run.view_at(stage.clone());
+        let keep = || {
+            if let Err(error) = self.results.put(view, run.how.idempotency.clone()) {
+                tracing::error!(run = run.id, %error, "a result cannot be kept");
+            }
+        };
+        // What somebody has seen who comes back for it must be there after a crash; who waits has his answer first.
+        if run.how.is_kept || run.how.idempotency.is_some() {
+            keep();
+            run.ends(stage);
+        } else {
+            run.ends(stage);
+            // A refusal that was waited for is told, and on record.
+            if status != RecordStatus::Denied {
+                keep();
             }
         }
-        run.tell_end();
+        let mut runs = held(&self.runs);
+        runs.by_id.remove(&run.id);
+        runs.ended.push_back((run.tenant.clone(), run.id.clone(), Arc::clone(&run.log)));
+        if runs.ended.len() > REMEMBERED {
+            runs.ended.pop_front();
+        }
     }
 
     /// One that waits or goes.

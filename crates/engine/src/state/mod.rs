@@ -129,7 +129,7 @@ impl State {
     /// at least ten times a second, and to end what that names.
     pub fn open_for_service(dir: &Path) -> Result<State, StateError> {
         let mut state = State::open(dir)?;
-        state.store.owner.is_service = true;
+        state.store.serve()?;
         Ok(state)
     }
 

@@ -88,6 +88,13 @@ impl Store {
         Ok(Store { db, owner: Owner::this() })
     }
 
+    /// For a process that stays: the log of what was written may grow, because nobody who comes has to read it first, and
+    /// each time that it is put into the file waits for the disk.
+    pub(super) fn serve(&mut self) -> Result<(), StoreError> {
+        self.owner.is_service = true;
+        Ok(self.db.pragma_update(None, "wal_autocheckpoint", 1000)?)
+    }
+
     /// Whether anything was refused, or has ended.
     pub(super) fn has_ended(&self) -> Result<bool, StoreError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM records WHERE status <> 'running')";
