@@ -1,11 +1,14 @@
 //! From what a client wrote to what the engine is asked: every field is looked at, and a wrong one is named.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use hotcell_contract::{AllowedHost, Bytes, LowerLimits, Policy, RunRequest, is_id};
 use hotcell_engine::{AskedLimits, Capsule, Catalogue, Language, Leased, Program, Request, Source, Verb, Who, new_id};
+
+use serde_json::Value;
 
 use crate::auth::Caller;
 use crate::files::{bytes_of, files_of};
@@ -133,6 +136,7 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
         cache: service.settings.cache.as_ref().map(|dir| dir.join(&caller.tenant)),
         collect: asked.collect.clone(),
         capsule: capsule(asked)?,
+        metadata: words(asked),
         ..Request::of(program)
     };
     Ok(Job {
@@ -154,6 +158,12 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
         checks: Checks::default(),
         bytes,
     })
+}
+
+/// What a policy's `strict_when` looks at, whatever shape it was given in.
+fn words(asked: &RunRequest) -> BTreeMap<String, String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    asked.metadata.iter().flatten().map(|(key, value)| (key.clone(), text(value))).collect()
 }
 
 fn who(caller: &Caller, asked: &RunRequest) -> Result<Who, Problem> {
