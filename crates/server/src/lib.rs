@@ -9,6 +9,8 @@
 //!   work        a thread of its own: begin (quota, approval, kill switch, record), execute, end (record, audit)
 //!   result      kept in the state directory, readable after a restart; `run.end().await` has it too
 //!
+//! [`Service::start`] is all of it but HTTP, [`serve`] listens, [`Service::finish`] ends it in order.
+//!
 //! Whoever adds another surface (another protocol over the same runs) makes a `Job`, calls `submit`, and has in the `Run` its
 //! events while it goes ([`Run::log`]), its end ([`Run::end`]) and a way to call it off ([`Run::cancel`]).
 //!

@@ -6,7 +6,9 @@ use std::time::Duration;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hotcell_contract::{FailureClass, HttpProblem};
-use hotcell_engine::{ConfigError, ExecuteError, PlanError, PolicyError, SandboxError, StateError, StoreError};
+use hotcell_engine::{
+    BackendError, ConfigError, ExecuteError, PlanError, PolicyError, SandboxError, StateError, StoreError,
+};
 
 #[derive(Clone, Debug)]
 pub struct Problem {
@@ -177,7 +179,17 @@ impl From<PolicyError> for Problem {
                 Problem::new(StatusCode::CONFLICT, "built-in", format!("`{id}` is built in: use another policy_id"))
             }
             error @ (PolicyError::Syntax(_) | PolicyError::Wrong(_)) => Problem::field("policy", error.to_string()),
-            PolicyError::Backend(error) => Problem::field("policy_id", error.to_string()),
+            PolicyError::Backend(BackendError::Network { network }) => {
+                Problem::field("network", format!("`{network}` is not possible with the runtime of this policy"))
+            }
+            // These name a place of the host's.
+            PolicyError::Backend(
+                error @ (BackendError::NotOne { .. } | BackendError::NoVersion { .. } | BackendError::Image(_)),
+            ) => {
+                tracing::error!(error = error.to_string(), "a policy cannot be met");
+                Problem::unavailable("backend", "this host cannot meet the policy: its log says why")
+            }
+            PolicyError::Backend(error) => Problem::unavailable("backend", error.to_string()),
             PolicyError::File { .. } => Problem::internal(&error),
         }
     }
