@@ -30,9 +30,7 @@ mod trigger;
 mod verify;
 
 pub use admit::{Application, Begun, admit, begin, end};
-pub use backend::{
-    AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, Hole, NamedImage, survey_runtimes,
-};
+pub use backend::{AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, Hole, survey_runtimes};
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};
 pub use execute::{Call, ExecuteError, Progress, execute};

@@ -226,7 +226,10 @@ fn base(request: &Request) -> Result<Spec, PlanError> {
             spec.runtime = Some(runtime.clone());
             spec.root = image.as_ref().map(|image| image.root.clone());
         }
-        Some(Container::Engine(docker)) => spec.engine = Some(docker.clone()),
+        Some(Container::Engine(docker)) => {
+            spec.engine = Some(docker.clone());
+            spec.root = docker.image.as_ref().map(|image| image.root.clone());
+        }
         None => {}
     }
     let proxy = if network == Network::Brokered { proxy_variables(&request.allowed_hosts) } else { vec![] };

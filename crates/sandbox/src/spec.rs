@@ -36,7 +36,7 @@ pub struct Spec {
     pub require: Vec<Layer>,
     /// Who makes the cell; this crate itself, when nobody is named.
     pub runtime: Option<Runtime>,
-    /// A directory that is the cell's root, instead of one that is empty but for the rest of this. For runtimes only.
+    /// A directory that is the cell's root, instead of one that is empty but for the rest of this. In containers only.
     pub root: Option<PathBuf>,
     /// Whose container the cell is made in. Not together with a runtime.
     pub engine: Option<Arc<dyn Engine>>,
@@ -51,11 +51,9 @@ impl Spec {
 /// Somebody who starts containers when asked to: a daemon, as a rule, of which this crate knows nothing.
 pub trait Engine: Debug + Send + Sync {
     fn name(&self) -> &str;
-    /// Whether its containers have a root that the program is to see.
-    fn has_image(&self) -> bool;
     /// Starts a container whose first process is this program, with [`CALLED_BY_ENGINE`] as its arguments, and waits until it
-    /// has called. What went wrong otherwise, in a sentence.
-    fn start(&self, limits: &Limits, network: Network) -> Result<Started, String>;
+    /// has called, or `cancel` is readable. What went wrong otherwise, in a sentence.
+    fn start(&self, limits: &Limits, network: Network, cancel: Option<BorrowedFd<'_>>) -> Result<Started, String>;
 }
 
 /// How the init of a runtime's container is called: its own place in the container, and a word. It has a socket as fd 3.

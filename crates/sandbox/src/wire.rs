@@ -49,11 +49,10 @@ pub(crate) struct Plan {
     pub(crate) engine: Option<PlannedEngine>,
 }
 
-/// Whose container it is, and whether its root is the program's, too.
+/// Whose container it is.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct PlannedEngine {
     pub(crate) name: String,
-    pub(crate) has_image: bool,
 }
 
 /// A file whose contents are `len` bytes behind the plan.
@@ -88,10 +87,7 @@ impl Plan {
             require: spec.require.clone(),
             runtime: spec.runtime.clone(),
             root: spec.root.clone(),
-            engine: spec
-                .engine
-                .as_ref()
-                .map(|engine| PlannedEngine { name: engine.name().into(), has_image: engine.has_image() }),
+            engine: spec.engine.as_ref().map(|engine| PlannedEngine { name: engine.name().into() }),
         };
         let bytes = encode(&plan)?;
         let fd = rustix::fs::memfd_create(c"hotcell-plan", MemfdFlags::CLOEXEC)?;

@@ -5,7 +5,7 @@ mod runtimes;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use hotcell_contract::{FailureClass, IsolationLevel, Mode, Policy};
@@ -14,7 +14,7 @@ use hotcell_sandbox::{Engine, Runtime, RuntimeKind};
 use crate::image::{self, Image, ImageError};
 use crate::policy::PolicyError;
 use crate::trigger::Trigger;
-pub use docker::{Docker, NamedImage};
+pub use docker::Docker;
 pub use runtimes::{FoundRuntime, Hole, survey as survey_runtimes};
 use runtimes::{is_of_the_system, known_hole, must_be_patched, name_of, named, usual, version_must_be_patched};
 
@@ -135,7 +135,7 @@ impl Container {
     pub(crate) fn image_name(&self) -> Option<String> {
         match self {
             Container::Oci { image, .. } => image.as_ref().map(Image::name),
-            Container::Engine(docker) => docker.image.as_ref().map(|image| image.id.clone()),
+            Container::Engine(docker) => docker.image.as_ref().map(Image::name),
         }
     }
 
@@ -191,7 +191,7 @@ pub(crate) fn choose(
             return refuse(FailureClass::PolicyViolation, why.into());
         }
         Backend::Docker if asked.runtime.is_some() => return Err(BackendError::RuntimeOfEngine.into()),
-        Backend::Docker => return Ok(Some(engine(asked.image.as_deref(), require)?)),
+        Backend::Docker => return Ok(Some(engine(asked, require)?)),
         Backend::Oci => {}
     }
     let found = match &asked.runtime {
@@ -258,7 +258,7 @@ pub(crate) fn survey_engines() -> Vec<Result<FoundEngine, BackendError>> {
         .collect()
 }
 
-fn engine(image: Option<&Path>, require: &[String]) -> Result<Container, BackendError> {
+fn engine(asked: &AskedBackend, require: &[String]) -> Result<Container, BackendError> {
     let docker = Docker::find()?;
     if require.iter().any(|layer| layer == PATCHED) {
         let Some((name, version)) = docker.runtime() else {
@@ -266,8 +266,8 @@ fn engine(image: Option<&Path>, require: &[String]) -> Result<Container, Backend
         };
         version_must_be_patched(&name, version)?;
     }
-    let docker = match image {
-        Some(name) => docker.with(name)?,
+    let docker = match &asked.image {
+        Some(name) => docker.with(name, asked.images.as_deref().ok_or(BackendError::NoStore)?)?,
         None => docker,
     };
     Ok(Container::Engine(Arc::new(docker)))

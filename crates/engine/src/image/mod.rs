@@ -63,6 +63,15 @@ pub fn open(path: &Path, store: &Path) -> Result<Image, ImageError> {
     open_within(path, store, Room::WHOLE)
 }
 
+/// One that was unpacked before, by its digest and what else is known of it. The store is there afterwards in any case.
+pub(crate) fn kept(digest: &str, env: Vec<(OsString, OsString)>, store: &Path) -> Result<Option<Image>, ImageError> {
+    let store = Store::open(store)?;
+    let plain =
+        digest.strip_prefix("sha256:").filter(|hex| hex.len() == 64 && hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    let found = plain.and_then(|hex| store.get(hex));
+    Ok(found.map(|(root, about)| Image { root, digest: digest.into(), env, left_out: about.left_out }))
+}
+
 fn open_within(path: &Path, store: &Path, room: Room) -> Result<Image, ImageError> {
     let (source, plan) = match source::find(path)? {
         Found::Root(root) => {

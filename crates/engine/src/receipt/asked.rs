@@ -67,7 +67,7 @@ fn container(container: &Container) -> Value {
             json!({ "runtime": word(&runtime.path), "image": image })
         }
         Container::Engine(docker) => {
-            let image = docker.image.as_ref().map(|image| json!({ "digest": image.id }));
+            let image = docker.image.as_ref().map(|image| json!({ "digest": image.digest }));
             json!({ "engine": word(docker.socket()), "image": image })
         }
     }

@@ -1,9 +1,7 @@
 //! The cell's file system, step by step.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
@@ -118,19 +116,9 @@ pub(super) fn build() -> Result<Host, Failure> {
     Ok(host)
 }
 
-/// What a root is laid over.
-#[derive(Clone, Copy)]
-pub(crate) enum Below<'a> {
-    Nothing,
-    /// The root of the container that this process is in.
-    Container,
-    /// A detached one.
-    Tree(BorrowedFd<'a>),
-}
-
 /// The same in a container, over an image where there is one. /proc is the container's, with all that its maker has masked:
 /// the kernel gives no new one to who sees only a part.
-pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
+pub(crate) fn build_within(image: Option<BorrowedFd<'_>>) -> Result<Host, Failure> {
     mount::make_private().step("make mounts private", "/")?;
     let host = Host::here()?;
     let proc = mount::clone_tree(host.dir().step("bind", "/proc")?, c"proc", true).step("bind", "/proc")?;
@@ -138,7 +126,7 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
         .step("make read-only", "/proc")?;
     mount::mount_new(c"tmpfs", c"/proc", MS_NOSUID | MS_NODEV, c"mode=755").step("mount the root", "tmpfs")?;
     rustix::process::chdir("/proc").step("enter the root", "")?;
-    if let Below::Tree(tree) = below {
+    if let Some(tree) = image {
         ["root", "lower", "upper", "work"].into_iter().try_for_each(dir)?;
         begin_upper()?;
         mount::attach(tree, CWD, c"lower").step("attach the image", "")?;
@@ -150,14 +138,8 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     let at = at.step("enter the root", "")?;
     // What an image has in it may be links to anywhere: anywhere is inside.
     rustix::process::chroot(".").step("enter the root", "")?;
-    match below {
-        Below::Nothing => {}
-        Below::Tree(_) => mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?,
-        Below::Container => {
-            show_again(&host, Path::new(""), &NOT_OF_THE_IMAGE)?;
-            dir("etc")?;
-            show_again(&host, Path::new("etc"), &NOT_OF_ITS_ETC)?;
-        }
+    if image.is_some() {
+        mount::mount_new(c"tmpfs", c"dev", MS_NOSUID, c"mode=755").step("mount", "/dev")?;
     }
     skeleton(&host)?;
     mount::attach(proc.as_fd(), CWD, c"proc").step("bind", "/proc")?;
@@ -166,56 +148,6 @@ pub(crate) fn build_within(below: Below<'_>) -> Result<Host, Failure> {
     rustix::process::fchdir(&at).step("enter the root", "")?;
     mount::pivot_here().step("pivot to the root", "")?;
     Ok(host)
-}
-
-/// What a cell has of its own, or what the engine has put into the container.
-const NOT_OF_THE_IMAGE: [&str; 11] = [
-    "proc",
-    "dev",
-    "sys",
-    "etc",
-    "src",
-    "work",
-    "tmp",
-    ".hotcell-init",
-    ".hotcell-call",
-    ".dockerenv",
-    ".containerenv",
-];
-const NOT_OF_ITS_ETC: [&str; 4] = ["hosts", "hostname", "resolv.conf", "mtab"];
-
-/// Each entry of a directory of the container's, by itself: as one they cannot be had, because what is mounted upon them
-/// would come to light.
-fn show_again(container: &Host, at: &Path, but: &[&str]) -> Result<(), Failure> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let name = if at.as_os_str().is_empty() { Path::new(".") } else { at };
-    let from = match rustix::fs::openat(container.dir().step("open", at)?, name, flags, Mode::empty()) {
-        // One that is a link is none of the cell's.
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => return Ok(()),
-        from => from.step("open", at)?,
-    };
-    for entry in rustix::fs::Dir::read_from(&from).step("look into", at)? {
-        let entry = entry.step("look into", at)?;
-        let name = entry.file_name();
-        if [".", ".."].iter().chain(but).any(|known| known.as_bytes() == name.to_bytes()) {
-            continue;
-        }
-        let target = at.join(OsStr::from_bytes(name.to_bytes()));
-        match entry.file_type() {
-            FileType::Symlink => {
-                let to = rustix::fs::readlinkat(&from, name, vec![]).step("read a link", &target)?;
-                rustix::fs::symlinkat(&to, CWD, &target).step("make a link", &target)?;
-            }
-            FileType::Directory | FileType::RegularFile => {
-                let tree = mount::clone_tree(from.as_fd(), name, true).step("show", &target)?;
-                mount::set_attr(tree.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true).step("show", &target)?;
-                attach(tree.as_fd(), &target)?;
-            }
-            // Neither devices nor pipes of somebody else's.
-            _ => {}
-        }
-    }
-    Ok(())
 }
 
 /// Directories of every root, of which the cell makes something.

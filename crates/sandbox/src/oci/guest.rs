@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::visit::{Heard, Visit};
+use super::visit::{Heard, LINGER, Visit};
 use crate::cell::Step;
+use crate::error::RUNTIME;
 use crate::sys::{process, socket};
 use crate::wire::{Failure, Order};
 
@@ -22,23 +24,40 @@ fn find(init: &OwnedFd) -> io::Result<OwnedFd> {
     }
 }
 
+fn is_dead_within(guest: &OwnedFd, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = rustix::event::Timespec::try_from(until.saturating_duration_since(Instant::now()));
+        match rustix::event::poll(&mut [PollFd::new(guest, PollFlags::IN)], left.ok().as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            ready => return ready.is_ok_and(|n| n > 0),
+        }
+    }
+}
+
 impl Visit {
     /// Hands everything over, and returns when the last process of the container is dead.
     pub(super) fn receive_guest(
         &mut self,
         init: OwnedFd,
         order: &Order,
-        trees: &[OwnedFd],
+        parts: (Option<&OwnedFd>, &[OwnedFd]),
         start: u64,
     ) -> Result<(), Failure> {
         let guest = find(&init).step("find the container", "")?;
-        let served = self.hand_in(&init, (None, trees)).and_then(|()| self.attend(&init, &guest, order, start));
+        let served = self.hand_in(&init, parts).and_then(|()| self.attend(&init, &guest, order, start));
         // Its end is init's too, and init's is everybody's; who is dead already cannot be killed.
         drop(init);
         let _ = process::pidfd_signal(guest.as_fd(), libc::SIGKILL);
-        let mut dead = [PollFd::new(&guest, PollFlags::IN)];
-        while let Err(rustix::io::Errno::INTR) = rustix::event::poll(&mut dead, None) {}
-        served
+        match is_dead_within(&guest, LINGER) {
+            true => served,
+            // Whoever has frozen it: the engine is told to remove it.
+            false => Err(Failure {
+                step: RUNTIME.into(),
+                what: "the container does not end: is it paused?".into(),
+                errno: libc::EBUSY,
+            }),
+        }
     }
 
     /// Until it is dead, or nobody wants it any more.

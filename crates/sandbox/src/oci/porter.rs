@@ -72,7 +72,7 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
     let image = plan.root.as_ref().map(|dir| Tree::new(dir, "/"));
     let image = root::open_trees(&host, image.as_slice())?.pop();
     if let Some(init) = guest {
-        return visit.receive_guest(init, order, &trees, start);
+        return visit.receive_guest(init, order, (image.as_ref(), &trees), start);
     }
     let Some(runtime) = plan.runtime.clone() else {
         return Err(io::Error::from_raw_os_error(libc::EINVAL)).step("call the runtime", "");

@@ -1,7 +1,7 @@
 //! The init of a container: this program again, which builds a cell inside of what a runtime, or an engine, has made.
 //!
 //! It has a pid namespace, a root, no capability and nobody's id. In a user namespace of its own it may mount: so it makes
-//! the same root as every cell has, in which nothing is of the container's but /proc and, where an engine has one, the image.
+//! the same root as every cell has, in which nothing is of the container's but /proc.
 //! What was mounted into the container, this program among it, is not there any more.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,8 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::inside::{AT, BUILT, PORTER};
-use crate::cell::root::{self, Below};
-use crate::cell::{self, GID, Step, UID, c_path};
+use crate::cell::{self, GID, Step, UID, c_path, root};
 use crate::spec::{CALL_AT, Network};
 use crate::sys::process::{self, CArray};
 use crate::sys::{signal, socket};
@@ -65,12 +64,7 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     cell::join(groups)?;
     // After that, so that the cell sees its own group as the root.
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
-    let below = match image.first() {
-        Some(tree) => Below::Tree(tree.as_fd()),
-        None if plan.engine.as_ref().is_some_and(|engine| engine.has_image) => Below::Container,
-        None => Below::Nothing,
-    };
-    let mut container = root::build_within(below)?;
+    let mut container = root::build_within(image.first().map(AsFd::as_fd))?;
     let scratch = cell::furnish(&plan, (plan_fd.as_fd(), contents), trees)?;
     container.detach()?;
     if plan.network.has_loopback() {

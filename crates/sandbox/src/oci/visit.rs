@@ -23,7 +23,7 @@ use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, Shell, TE
 const SAID: usize = 400;
 
 /// So long a runtime may take to see that its container is over.
-const LINGER: Duration = Duration::from_secs(5);
+pub(super) const LINGER: Duration = Duration::from_secs(5);
 
 /// Written by the runtime once there is a container.
 const PID_FILE: &str = "pid";

@@ -50,9 +50,13 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
     let io = |what| move |error| SandboxError::Io { what, error };
     let asked = Instant::now();
     let plan = Plan::write(spec).map_err(io("write the plan"))?;
-    let started = spec.engine.as_ref().map(|engine| engine.start(&spec.limits, spec.network)).transpose();
+    let called_off = streams.cancel.map(|cancel| cancel.as_fd());
+    let started = spec.engine.as_ref().map(|engine| engine.start(&spec.limits, spec.network, called_off)).transpose();
     // Until the last process of it is dead.
-    let container = started.map_err(|said| SandboxError::Runtime { said })?;
+    let container = started.map_err(|said| match streams.cancel.and_then(|cancel| cancel.take()) {
+        Some(signal) => SandboxError::Cancelled { signal },
+        None => SandboxError::Runtime { said },
+    })?;
     let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
     let (cell, cell_theirs) = socket::pair().map_err(io("make a socket"))?;
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
@@ -178,7 +182,9 @@ impl State<'_> {
 
     fn serve_all(&mut self) -> Result<(), SandboxError> {
         let mut buf = Vec::new();
-        while self.gone.is_none() || !self.stdout.is_done() || !self.stderr.is_done() {
+        // Nobody waits for what is said in a cell that has failed: who holds its streams may be anywhere.
+        let drained = |state: &Self| state.failure.is_some() || (state.stdout.is_done() && state.stderr.is_done());
+        while self.gone.is_none() || !drained(self) {
             for (event, flags) in self.wait()? {
                 self.serve(event, flags, &mut buf)?;
             }

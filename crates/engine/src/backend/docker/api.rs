@@ -2,17 +2,21 @@
 //!
 //! HTTP/1.0: an answer then is the rest of the connection, as Docker and Podman give it to everybody who asks so.
 
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// An engine that is busy takes its time; one that is stuck must not take ours.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What an engine says about one image or one container is less by far.
-const MOST: u64 = 16 << 20;
+const MOST: usize = 16 << 20;
+const MOST_HEAD: usize = 64 << 10;
+/// As an image that is given as a file.
+const MOST_SAVED: u64 = 64 << 30;
 /// Docker 20.10 and Podman 4 have it, and everything since.
 const VERSION: &str = "v1.40";
 
@@ -56,23 +60,70 @@ impl Api {
         self.ask("DELETE", path, "application/json", &[])
     }
 
-    fn ask(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Answer, String> {
-        let asked = || -> std::io::Result<Vec<u8>> {
-            let mut stream = UnixStream::connect(&self.socket)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
-            let length = body.len();
-            let head = format!(
-                "{method} /{VERSION}{path} HTTP/1.0\r\nHost: engine\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-            );
-            stream.write_all(head.as_bytes())?;
-            stream.write_all(body)?;
-            let mut answer = vec![];
-            stream.take(MOST).read_to_end(&mut answer)?;
+    /// What is answered, into a file.
+    pub(super) fn save(&self, path: &str, to: &mut File) -> Result<(), String> {
+        let mut saved = || -> std::io::Result<Option<Answer>> {
+            let mut stream = self.send("GET", path, "application/json", &[])?;
+            let mut head = vec![];
+            while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_HEAD {
+                let mut byte = [0];
+                stream.read_exact(&mut byte)?;
+                head.push(byte[0]);
+            }
+            let answer = Answer::parse(&head);
+            if answer.as_ref().is_some_and(Answer::is_ok)
+                && std::io::copy(&mut stream.take(MOST_SAVED), to)? == MOST_SAVED
+            {
+                return Err(std::io::ErrorKind::FileTooLarge.into());
+            }
             Ok(answer)
         };
-        let answer = asked().map_err(|e| format!("the engine at `{}` does not answer: {e}", self.socket.display()))?;
-        Answer::parse(&answer).ok_or_else(|| format!("what listens at `{}` is no engine", self.socket.display()))
+        match saved().map_err(|e| self.silent(&e))? {
+            Some(answer) if answer.is_ok() => Ok(()),
+            Some(answer) => Err(answer.complaint()),
+            None => Err(self.none()),
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Answer, String> {
+        let asked = || -> std::io::Result<Vec<u8>> {
+            let until = Instant::now() + PATIENCE;
+            let (mut stream, mut answer, mut part) = (self.send(method, path, kind, body)?, vec![], [0; 16 << 10]);
+            loop {
+                // For all of it: a word now and then is no answer.
+                let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+                stream.set_read_timeout(Some(left))?;
+                match stream.read(&mut part)? {
+                    0 => return Ok(answer),
+                    _ if answer.len() > MOST || Instant::now() > until => {
+                        return Err(std::io::ErrorKind::TimedOut.into());
+                    }
+                    n => answer.extend_from_slice(&part[..n]),
+                }
+            }
+        };
+        Answer::parse(&asked().map_err(|e| self.silent(&e))?).ok_or_else(|| self.none())
+    }
+
+    fn send(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> std::io::Result<UnixStream> {
+        let mut stream = UnixStream::connect(&self.socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let length = body.len();
+        let head = format!(
+            "{method} /{VERSION}{path} HTTP/1.0\r\nHost: engine\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)?;
+        Ok(stream)
+    }
+
+    fn silent(&self, error: &std::io::Error) -> String {
+        format!("the engine at `{}` does not answer: {error}", self.socket.display())
+    }
+
+    fn none(&self) -> String {
+        format!("what listens at `{}` is no engine", self.socket.display())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where the init of a container calls: a socket in a directory of the caller's own, for as long as it takes to be called.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +18,7 @@ pub(super) struct Meeting {
 
 impl Meeting {
     pub(super) fn new() -> Result<Meeting, String> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let dir = directory()?;
-        clear(&dir);
-        let owner = Owner::this();
-        let path = dir.join(format!("{}-{}-{}", owner.pid, owner.start, COUNT.fetch_add(1, Ordering::Relaxed)));
+        let path = new_name(&directory()?, "");
         let made = || -> std::io::Result<OwnedFd> {
             let socket =
                 rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -40,11 +36,14 @@ impl Meeting {
         &self.path
     }
 
-    /// Whoever has called within `time`.
-    pub(super) fn called(&self, time: Duration) -> std::io::Result<Option<OwnedFd>> {
+    /// Whoever has called within `time`; an error when `cancel` is readable.
+    pub(super) fn called(&self, time: Duration, cancel: Option<BorrowedFd<'_>>) -> std::io::Result<Option<OwnedFd>> {
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        match rustix::event::poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&time)) {
+        let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        fds.extend(cancel.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        match rustix::event::poll(&mut fds, Some(&time)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(None),
+            Ok(_) if fds[0].revents().is_empty() => Err(std::io::Error::other("it was called off")),
             Ok(_) => Ok(Some(rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC)?)),
             Err(e) => Err(e.into()),
         }
@@ -74,20 +73,27 @@ fn directory() -> Result<PathBuf, String> {
     }
     let meta = dir.symlink_metadata().map_err(|e| format!("cannot use `{}`: {e}", dir.display()))?;
     if !meta.is_dir() || meta.uid() != uid.as_raw() || meta.mode() & 0o077 != 0 {
-        return Err(format!("`{}` is not a directory of yours alone: remove it", dir.display()));
+        return Err(format!(
+            "`{}` is not a directory of yours alone: remove it, or set XDG_RUNTIME_DIR to one that is",
+            dir.display()
+        ));
     }
     Ok(dir)
 }
 
-/// What those have left who died while they waited.
-fn clear(dir: &Path) {
+/// A name that nobody else has. What those have left there who died is removed.
+pub(super) fn new_name(dir: &Path, prefix: &str) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let mut numbers = name.split('-').map_while(|part| part.parse().ok());
+        let Some(numbers) = name.strip_prefix(prefix) else { continue };
+        let mut numbers = numbers.split('-').map_while(|part| part.parse().ok());
         if let (Some(pid), Some(start)) = (numbers.next(), numbers.next())
             && !Owner::once(pid, start).is_alive()
         {
             let _ = std::fs::remove_file(entry.path());
         }
     }
+    let owner = Owner::this();
+    dir.join(format!("{prefix}{}-{}-{}", owner.pid, owner.start, COUNT.fetch_add(1, Ordering::Relaxed)))
 }

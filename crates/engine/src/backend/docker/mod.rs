@@ -7,19 +7,23 @@
 mod api;
 mod meeting;
 
-use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use hotcell_sandbox::{CALL_AT, CALLED_BY_ENGINE, Engine, Limits, Network, Started};
 use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use self::api::{Answer, Api, escape};
 use self::meeting::Meeting;
 use super::BackendError;
+use crate::image::{self, Image, ImageError};
+use crate::keys::hex;
 use crate::state::Owner;
 
 /// Who a container belongs to: whoever finds one whose owner is dead removes it.
@@ -38,15 +42,7 @@ pub struct Docker {
     api: Api,
     name: String,
     pub version: Option<String>,
-    pub image: Option<NamedImage>,
-}
-
-/// An image that the engine has.
-#[derive(Clone, Debug)]
-pub struct NamedImage {
-    /// `sha256:` and the digest of its configuration.
-    pub id: String,
-    pub env: Vec<(OsString, OsString)>,
+    pub image: Option<Image>,
 }
 
 impl Docker {
@@ -84,26 +80,37 @@ impl Docker {
         Ok(docker)
     }
 
-    /// With an image that it has, by its name or its digest.
-    pub(super) fn with(self, name: &Path) -> Result<Docker, BackendError> {
-        let Some(name) = name.to_str().filter(|name| !name.is_empty()) else {
+    /// With an image that it has, by its name or its digest. It is unpacked into `store` as any other, once, and handed in: no
+    /// container is made from it, because what an engine and a kernel see in its names may differ.
+    pub(super) fn with(self, name: &Path, store: &Path) -> Result<Docker, BackendError> {
+        let Some(text) = name.to_str().filter(|name| !name.is_empty()) else {
             return Err(BackendError::NoSuchImage { name: name.display().to_string(), engine: self.name });
         };
-        let found = self.api.get(&format!("/images/{}/json", escape(name))).map_err(BackendError::Engine)?;
-        if !found.is_ok() {
-            return Err(BackendError::NoSuchImage { name: name.into(), engine: self.name });
-        }
+        let found = self.api.get(&format!("/images/{}/json", escape(text))).map_err(BackendError::Engine)?;
         let about = found.json();
-        let platform = (about["Os"].as_str(), about["Architecture"].as_str());
-        let (Some(id), (Some("linux"), Some("amd64"))) = (about["Id"].as_str(), platform) else {
-            let why = format!("the image `{name}` is not for linux/amd64");
-            return Err(BackendError::Engine(why));
+        let Some(id) = about["Id"].as_str().filter(|_| found.is_ok()) else {
+            return Err(BackendError::NoSuchImage { name: text.into(), engine: self.name });
         };
         let id = if id.starts_with("sha256:") { id.to_owned() } else { format!("sha256:{id}") };
         let words = about["Config"]["Env"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let pair = |word: &str| word.split_once('=').map(|(key, value)| (key.into(), value.into()));
         let env = words.filter_map(pair).collect();
-        Ok(Docker { image: Some(NamedImage { id, env }), ..self })
+        let image = match image::kept(&id, env, store).map_err(BackendError::Image)? {
+            Some(image) => image,
+            None => self.fetch(&id, store)?,
+        };
+        Ok(Docker { image: Some(image), ..self })
+    }
+
+    fn fetch(&self, id: &str, store: &Path) -> Result<Image, BackendError> {
+        let path = meeting::new_name(store, ".archive-");
+        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let error = |error| BackendError::Image(ImageError::Store { path: store.to_owned(), error });
+        let mut file = made.map_err(error)?;
+        let saved = self.api.save(&format!("/images/{}/get", escape(id)), &mut file).map_err(BackendError::Engine);
+        let opened = saved.and_then(|()| image::open(&path, store).map_err(BackendError::Image));
+        std::fs::remove_file(&path).map_err(error)?;
+        opened
     }
 
     pub fn socket(&self) -> &Path {
@@ -131,7 +138,7 @@ impl Docker {
         };
         for one in answer.json().as_array().into_iter().flatten() {
             let owner = one["Labels"][LABEL].as_str().unwrap_or_default();
-            if let (Some(id), true) = (one["Id"].as_str(), is_dead(owner)) {
+            if let (Some(id), true) = (one["Id"].as_str().filter(|id| is_id(id)), is_dead(owner)) {
                 let _ = self.api.delete(&format!("/containers/{id}?force=true&v=true"));
             }
         }
@@ -152,19 +159,29 @@ impl Docker {
     }
 
     fn create(&self, meeting: &Meeting, limits: &Limits, network: Network) -> Result<String, String> {
-        let image = self.image.as_ref().map_or(EMPTY, |image| &image.id);
-        let mut asked = container(image, self.user(), meeting.path(), limits, network)?;
-        if self.name == "docker" {
-            // Of the image's; Podman has none unless it is told to.
-            asked["Healthcheck"] = json!({ "Test": ["NONE"] });
-        }
-        let mut answer = self.api.post("/containers/create", &asked)?;
-        if answer.status == 404 && self.image.is_none() {
-            self.make_empty()?;
-            answer = self.api.post("/containers/create", &asked)?;
-        }
-        let id = answer.json()["Id"].as_str().map(str::to_owned);
-        id.filter(|_| answer.is_ok()).ok_or_else(|| answer.complaint())
+        let image = match self.empty()? {
+            Some(image) => image,
+            None => {
+                self.make_empty()?;
+                self.empty()?.ok_or("what was imported as an empty image is another one")?
+            }
+        };
+        let asked = container(&image, self.user(), meeting.path(), limits, network)?;
+        let answer = self.api.post("/containers/create", &asked)?;
+        let said = answer.json();
+        let id = said["Id"].as_str().filter(|id| answer.is_ok() && is_id(id)).map(str::to_owned);
+        id.ok_or_else(|| answer.complaint())
+    }
+
+    /// The image of that name, if it is what we have made: one directory, and nothing that it asks for.
+    fn empty(&self) -> Result<Option<String>, String> {
+        let about = self.api.get(&format!("/images/{}/json", escape(EMPTY)))?.json();
+        let layers = json!([format!("sha256:{}", hex(&Sha256::digest(empty_archive())))]);
+        let config = &about["Config"];
+        let asks =
+            ["Volumes", "Env", "Entrypoint", "Cmd", "OnBuild", "Healthcheck"].iter().any(|key| !config[key].is_null());
+        let id = about["Id"].as_str().filter(|_| about["RootFS"]["Layers"] == layers && !asks);
+        Ok(id.map(str::to_owned))
     }
 
     fn make_empty(&self) -> Result<(), String> {
@@ -180,11 +197,7 @@ impl Engine for Docker {
         &self.name
     }
 
-    fn has_image(&self) -> bool {
-        self.image.is_some()
-    }
-
-    fn start(&self, limits: &Limits, network: Network) -> Result<Started, String> {
+    fn start(&self, limits: &Limits, network: Network, cancel: Option<BorrowedFd<'_>>) -> Result<Started, String> {
         let said = |why: String| format!("{}: {why}", self.name);
         let meeting = Meeting::new()?;
         let id = self.create(&meeting, limits, network).map_err(said)?;
@@ -196,7 +209,7 @@ impl Engine for Docker {
         }
         let until = Instant::now() + PATIENCE;
         loop {
-            match meeting.called(Duration::from_secs(1)).map_err(|e| said(e.to_string()))? {
+            match meeting.called(Duration::from_secs(1), cancel).map_err(|e| said(e.to_string()))? {
                 Some(init) => return Ok(Started { init, keeper: Box::new(keeper) }),
                 None if !keeper.is_alive() => return Err(said("the container ended before anything ran in it".into())),
                 None if Instant::now() > until => return Err(said("the container has not called".into())),
@@ -227,6 +240,11 @@ impl Drop for Keeper {
             let _ = self.api.tell(&format!("/containers/{}/wait?condition=removed", self.id));
         }
     }
+}
+
+/// It becomes a part of a path.
+fn is_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn usual_places() -> Vec<PathBuf> {
