@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Args)]
 pub(crate) struct BackendArgs {
-    /// Who makes the cell: native, oci (a container runtime) or docker (also Podman) [default: native]
+    /// Who makes the cell: native, oci or docker [default: native]
     #[arg(long, value_enum, value_name = "B", hide_possible_values = true, help_heading = "Cell")]
     pub(crate) backend: Option<Backend>,
     /// The OCI runtime: runc, crun, youki, runsc or a path [default: the first there is]
