@@ -63,25 +63,24 @@ test-programs:
 
 # The same tests with every cell made by a container runtime: runc as whoever runs this, crun by an ordinary user.
 test-backends: target/hostile/hostile
-	@$(CARGO) build --quiet --release
-	HOTCELL_TEST_RUNTIME=runc HOTCELL_BIN=$$PWD/$(TARGET)/release/hotcell $(CARGO) test --quiet -p hotcell-cli --test cell
+	@$(CARGO) build --quiet
+	HOTCELL_TEST_RUNTIME=runc $(CARGO) test --quiet -p hotcell-cli --test cell
 	@dir=$$(mktemp -d) && chmod 755 $$dir && mkdir $$dir/src && \
-	cp $(TARGET)/release/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
+	cp $(TARGET)/debug/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
 	HOTCELL_TEST_RUNTIME=crun HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
 	$(CARGO) test --quiet -p hotcell-cli --test cell; status=$$?; rm -rf $$dir; exit $$status
-	tests/conformance --check
+	HOTCELL_BIN=$$PWD/$(TARGET)/debug/hotcell tests/conformance --check
 
 # The same tests with an engine's containers: what only engines can do wrong, and what a cell must hold, by engines that are
 # started for it. All of them: `HOTCELL_TEST_RUNTIME=docker tests/engine docker cargo test -p hotcell-cli --test cell`.
 test-engines: target/hostile/hostile
-	@$(CARGO) build --quiet --release
+	@$(CARGO) build --quiet
 	@for engine in docker podman; do \
-		export HOTCELL_BIN=$$PWD/$(TARGET)/release/hotcell; \
+		export HOTCELL_BIN=$$PWD/$(TARGET)/debug/hotcell; \
 		tests/engine $$engine sh -ec "$(CARGO) test --quiet -p hotcell-cli --test cell engines::; \
 		tests/conformance --check --only $$engine" || exit 1; \
 	done
-	HOTCELL_TEST_RUNTIME=docker HOTCELL_BIN=$$PWD/$(TARGET)/release/hotcell \
-	tests/engine docker $(CARGO) test --quiet -p hotcell-cli --test cell -- limits:: verdicts:: escape:: witness::
+	HOTCELL_TEST_RUNTIME=docker tests/engine docker $(CARGO) test --quiet -p hotcell-cli --test cell -- verdicts:: escape:: witness::
 
 # What each backend of this host proves, into docs/backends.md.
 conformance: target/hostile/hostile
@@ -93,8 +92,8 @@ conformance: target/hostile/hostile
 # subtree; what the kernel decides as a user without.
 test-vm: target/hostile/hostile
 	@rm -rf target/vm/files && mkdir -p target/vm/files
-	@$(CARGO) build --quiet --release
-	@cp $(TARGET)/release/hotcell target/hostile/hostile target/vm/files/
+	@$(CARGO) build --quiet
+	@cp $(TARGET)/debug/hotcell target/hostile/hostile target/vm/files/
 	@cp "$$($(CARGO) test --no-run -p hotcell-cli --test cell 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p')" target/vm/files/cell
 	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends:: output:: syscalls::
 	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts::
