@@ -95,8 +95,8 @@ test-vm: target/hostile/hostile
 	@$(CARGO) build --quiet
 	@cp $(TARGET)/debug/hotcell target/hostile/hostile target/vm/files/
 	@cp "$$($(CARGO) test --no-run -p hotcell-cli --test cell 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p')" target/vm/files/cell
-	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends:: output:: syscalls::
-	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts::
+	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends::
+	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits::
 	MODES=user VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 escape:: writes:: network:: witness:: syscalls::
 
 # Ten thousand runs in a row, three hundred cells at once: nothing grows, nothing is left.
