@@ -238,14 +238,14 @@ fn at_random_moments(count: usize, signal: &'static str, seed: u64) -> Vec<(i32,
 
 #[test]
 fn killed_at_a_hundred_random_moments() {
-    for (code, stderr) in at_random_moments(on_a_slow_host(100, 25), "KILL", 0x9e37_79b9_7f4a_7c15) {
+    for (code, stderr) in at_random_moments(on_a_slow_host(100, 12), "KILL", 0x9e37_79b9_7f4a_7c15) {
         assert_eq!(code, 1009, "{stderr}");
     }
 }
 
 #[test]
 fn called_off_at_random_moments() {
-    for (code, stderr) in at_random_moments(on_a_slow_host(60, 15), "INT", 0x2545_f491_4f6c_dd1d) {
+    for (code, stderr) in at_random_moments(on_a_slow_host(60, 8), "INT", 0x2545_f491_4f6c_dd1d) {
         // Before the signal is caught it is the kernel's to deliver.
         assert!(code == 130 || code == 1002, "exit {code}: {stderr}");
     }
@@ -257,7 +257,7 @@ fn many_starts_at_once() {
     let threads: Vec<_> = (0..12)
         .map(|_| {
             std::thread::spawn(|| {
-                for _ in 0..8 {
+                for _ in 0..on_a_slow_host(8, 2) {
                     exec(&["true"]).run().passes();
                 }
             })

@@ -46,6 +46,11 @@ pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
     if slow { fewer } else { times }
 }
 
+/// A timeout within which any program has come to what it does before it waits.
+pub fn time_to_begin() -> String {
+    format!("{}ms", on_a_slow_host(500, 8000))
+}
+
 /// Who makes the cells in this run of the tests, where it is not hotcell itself: an OCI runtime, or `docker`.
 pub fn backend() -> Option<String> {
     std::env::var("HOTCELL_TEST_RUNTIME").ok().filter(|name| !name.is_empty())
