@@ -13,6 +13,7 @@ mod progress;
 mod receipt;
 mod run;
 mod serve;
+mod service_user;
 mod show;
 mod state;
 mod verify;

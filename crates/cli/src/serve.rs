@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::args::Output;
 use crate::args::service::{KeysArgs, KeysVerb, Log, ServeArgs};
 use crate::show::harmless;
-use crate::{grants, languages, policy, run, state};
+use crate::{grants, languages, policy, run, service_user, state};
 
 /// Runs at once for each processor: most wait for something most of the time.
 const RUNS_OF_PROCESSOR: usize = 4;
@@ -21,28 +21,34 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
     hotcell_server::log_to_stderr(args.log == Log::Json, &args.log_level).with_context(|| {
         format!("--log-level `{}` is none: use error, warn, info or debug", harmless(&args.log_level))
     })?;
-    let state_dir = policy::state_dir(args.state_dir.as_deref())
-        .context("there is no place for the state: give --state-dir, or set HOME")?;
+    let state_dir = service_user::state_dir(args.state_dir.as_deref())?;
+    let found = diagnose(&launcher);
+    if !found.ok {
+        bail!("cells cannot run here: see `hotcell doctor`");
+    }
+    let catalogue = languages::catalogue(args.languages.as_deref())?;
+    // Nothing that anybody sends is read by root.
+    let user = service_user::choose(args.user.as_deref(), &state_dir)?;
+    if let Some((uid, gid)) = user {
+        launcher.give_up_root(uid, gid)?;
+    }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let settings = Settings {
         listen: args.listen,
+        // What is in root's home is closed to anybody else.
+        config_dir: grants::config_dir().filter(|_| user.is_none()),
+        cache: if user.is_some() { Some(state_dir.join("cache")) } else { run::cache_dir() },
         state_dir,
-        config_dir: grants::config_dir(),
-        cache: run::cache_dir(),
         concurrency: args.concurrency.map_or((RUNS_OF_PROCESSOR * processors).max(2), |n| n as usize),
         queue: args.queue as usize,
         policy: args.policy.clone(),
         keep: Keep { runs: args.keep_runs as usize, time: args.keep_for, bytes: args.keep_size },
         grace: args.grace,
     };
-    let found = diagnose(&launcher);
-    if !found.ok {
-        bail!("cells cannot run here: see `hotcell doctor`");
-    }
     let weak: Vec<&str> = found.checks.iter().filter(|check| !check.present).map(|check| check.name.as_str()).collect();
     let weak = if weak.is_empty() { "all is there".to_owned() } else { format!("missing: {}", weak.join(", ")) };
     let (concurrency, queue, policy) = (settings.concurrency, settings.queue, settings.policy.clone());
-    let service = Service::start(settings, launcher, languages::catalogue(args.languages.as_deref())?)?;
+    let service = Service::start(settings, launcher, catalogue)?;
     let keys = if service.has_keys()? { "with a key" } else { "without keys, for this machine alone" };
     hotcell_server::serve(service, |address| {
         let mut out = std::io::stdout().lock();
@@ -62,18 +68,19 @@ pub(crate) fn keys(args: &KeysArgs) -> anyhow::Result<ExitCode> {
     match &args.verb {
         KeysVerb::Create { tenant, scope, policy, by, state } => {
             let scopes = scopes(scope)?;
+            let dir = service_user::state_dir(state.state_dir.as_deref())?;
             for name in policy {
-                policy::policies(state.state_dir.as_deref()).get(name)?;
+                policy::policies(Some(&dir)).get(name)?;
             }
-            let (key, token) =
-                state::open(state.state_dir.as_deref())?.make_api_key(tenant, &scopes, policy, &by.name())?;
+            let (key, token) = state::open(Some(&dir))?.make_api_key(tenant, &scopes, policy, &by.name())?;
             match state.output {
                 Output::Json => writeln!(out, "{}", json!({ "key": key, "token": token }))?,
                 Output::Text => writeln!(out, "{token}")?,
             }
         }
         KeysVerb::List(state) => {
-            let keys = state::look(state.state_dir.as_deref())?.map_or(Ok(vec![]), |state| state.api_keys())?;
+            let dir = service_user::state_dir(state.state_dir.as_deref())?;
+            let keys = state::look(Some(&dir))?.map_or(Ok(vec![]), |state| state.api_keys())?;
             match state.output {
                 Output::Json => writeln!(out, "{}", json!({ "keys": keys }))?,
                 Output::Text => {
@@ -84,7 +91,8 @@ pub(crate) fn keys(args: &KeysArgs) -> anyhow::Result<ExitCode> {
             }
         }
         KeysVerb::Revoke { key, by, state } => {
-            state::open(state.state_dir.as_deref())?.revoke_api_key(key, &by.name())?;
+            let dir = service_user::state_dir(state.state_dir.as_deref())?;
+            state::open(Some(&dir))?.revoke_api_key(key, &by.name())?;
             writeln!(out, "{} is revoked", harmless(key))?;
         }
     }

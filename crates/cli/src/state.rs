@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, bail};
 use hotcell_contract::{Averages, ExecutionRecord, Outcome, RecordStatus, is_id, show_duration};
-use hotcell_engine::{Begun, ExecuteError, Filter, Leased, Request, State, Switch, Who, is_there};
+use hotcell_engine::{Begun, ExecuteError, Filter, Leased, Request, State, Switch, Who, become_user, is_there};
 use serde_json::json;
 
 use crate::args::Output;
@@ -21,13 +22,24 @@ use crate::show::{self, ascii_json, harmless, painted};
 /// The operator's directory, made when it is not there.
 pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
     let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
-    Ok(State::open(&dir)?)
+    open_as_owner(&dir)
+}
+
+/// A service that root has started is somebody else, and so is its state: what root does there must be theirs too.
+fn open_as_owner(dir: &Path) -> anyhow::Result<State> {
+    if let Ok(meta) = std::fs::metadata(dir)
+        && meta.uid() != 0
+        && rustix::process::geteuid().is_root()
+    {
+        become_user(meta.uid(), meta.gid())?;
+    }
+    Ok(State::open(dir)?)
 }
 
 /// What is there, for those who only look: nothing is made for them.
 pub(crate) fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
     let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
-    if dir.exists() { Ok(Some(State::open(&dir)?)) } else { Ok(None) }
+    if dir.exists() { open_as_owner(&dir).map(Some) } else { Ok(None) }
 }
 
 /// Where a run is written down: in a directory that was named, or that is there because somebody uses it.

@@ -26,12 +26,9 @@ impl Ids {
         if uid != 0 {
             return Ids::Caller { uid, gid };
         }
-        let maps = [map("/proc/self/uid_map"), map("/proc/self/gid_map")];
-        let has = |map: &[(u32, u32)], id: u32| map.iter().any(|(first, count)| id >= *first && id - first < *count);
-        let both = |id| maps.iter().all(|map| has(map, id));
-        if both(host_id_base()) && both(host_id_base() + (1 << 22)) {
+        if are_mapped(&[host_id_base(), host_id_base() + (1 << 22)]) {
             Ids::PerCell
-        } else if both(NOBODY) {
+        } else if are_mapped(&[NOBODY]) {
             Ids::Nobody
         } else {
             Ids::Caller { uid, gid }
@@ -49,6 +46,18 @@ impl Ids {
             Ids::Caller { uid, gid } => (uid, gid),
         }
     }
+}
+
+/// The one before those of cells.
+pub(crate) fn service_id() -> u32 {
+    let own = host_id_base() - 1;
+    if are_mapped(&[own]) { own } else { NOBODY }
+}
+
+/// Whether this namespace has these ids, as users and as groups.
+fn are_mapped(ids: &[u32]) -> bool {
+    let has = |map: &[(u32, u32)], id: u32| map.iter().any(|(first, count)| id >= *first && id - first < *count);
+    [map("/proc/self/uid_map"), map("/proc/self/gid_map")].iter().all(|map| ids.iter().all(|id| has(map, *id)))
 }
 
 /// (first, count) of each line of an id map, as seen from inside.

@@ -70,6 +70,28 @@ pub fn become_init_if_asked() {
     oci::inside::live_if_asked();
 }
 
+/// This process becomes an ordinary user for good: no groups, no capabilities, and no way to have more again. Refuses when
+/// there are threads, which would stay who they are.
+pub fn become_user(uid: u32, gid: u32) -> Result<(), SandboxError> {
+    single_threaded()?;
+    let become_one = || {
+        sys::process::become_user(uid, gid, true)?;
+        sys::process::set_no_new_privs()
+    };
+    become_one().map_err(|error| SandboxError::Io { what: "become another user", error })
+}
+
+/// An id that no user database gives out, for a service that root has started: it owns nothing but what the service makes.
+/// In a container that has few ids it is nobody's.
+pub fn service_id() -> u32 {
+    host::service_id()
+}
+
+fn single_threaded() -> Result<(), SandboxError> {
+    let threads = std::fs::read_dir("/proc/self/task").map_err(SandboxError::Start)?.count();
+    if threads > 1 { Err(SandboxError::Threads { threads }) } else { Ok(()) }
+}
+
 /// Makes cells. One for each process that wants any, started before its first thread.
 pub struct Launcher {
     process: launcher::Process,
@@ -79,12 +101,17 @@ impl Launcher {
     /// Forks the launcher process, which keeps `ahead` cells built before they are asked for. Refuses when there are threads already: a fork of a process with threads copies
     /// locks that nobody will ever release.
     pub fn start(ahead: usize) -> Result<Launcher, SandboxError> {
-        let threads = std::fs::read_dir("/proc/self/task").map_err(SandboxError::Start)?.count();
-        if threads > 1 {
-            return Err(SandboxError::Threads { threads });
-        }
+        single_threaded()?;
         become_init_if_asked();
         Ok(Launcher { process: launcher::Process::start(ahead).map_err(SandboxError::Start)? })
+    }
+
+    /// Gives up root for good: this process becomes an ordinary user, and cells are that user's. Only the launcher stays root,
+    /// with no more than it takes to make groups and namespaces. Refuses, like [`Launcher::start`], when there are threads.
+    pub fn give_up_root(&self, uid: u32, gid: u32) -> Result<(), SandboxError> {
+        single_threaded()?;
+        self.process.serve_for(uid, gid).map_err(|error| SandboxError::Io { what: "prepare the launcher", error })?;
+        become_user(uid, gid)
     }
 
     /// Runs one program to its end. May be called from any number of threads at once.

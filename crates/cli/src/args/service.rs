@@ -44,9 +44,13 @@ pub(crate) struct ServeArgs {
     /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
     #[arg(long, value_name = "DIR")]
     pub(crate) languages: Option<PathBuf>,
-    /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
+    /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell, of root /var/lib/hotcell]
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
+    /// Whom to become when root starts it, by name or number; `root` to stay so [default: the owner of the state, or an id
+    /// that nobody else has]
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,5 +13,6 @@ mod harness;
 mod keys;
 mod load;
 mod operator;
+mod privilege;
 mod runs;
 mod switches;

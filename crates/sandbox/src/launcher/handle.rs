@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::{ENOUGH, MORE, live};
+use super::{ENOUGH, MORE, SERVE, SERVED, live};
 use crate::sys::process::{self, Pid, Side};
 use crate::sys::socket;
 
@@ -33,6 +33,18 @@ impl Process {
             rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
         }
         Ok(())
+    }
+
+    /// From here on cells are those of this user. Returns when they are.
+    pub(crate) fn serve_for(&self, uid: u32, gid: u32) -> io::Result<()> {
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        let ids = [uid.to_ne_bytes(), gid.to_ne_bytes()].concat();
+        socket::send(socket.as_fd(), &[&[SERVE], ids.as_slice()].concat(), &[])?;
+        let mut word = [0u8; 16];
+        match socket::receive(socket.as_fd(), &mut word, true)? {
+            Some((n, _)) if &word[..n] == SERVED => Ok(()),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        }
     }
 }
 

@@ -32,6 +32,18 @@ const CELL_NAMESPACES: i32 =
 
 const MORE: &[u8] = b"m";
 const ENOUGH: &[u8] = b"e";
+/// Behind it, a user id and a group id.
+const SERVE: u8 = b's';
+const SERVED: &[u8] = b"s";
+
+/// What root needs to make groups, and namespaces of somebody else's: write into the groups, end what is in them, act as the
+/// owner, write the id maps.
+const KEPT_CAPABILITIES: [u32; 5] = [CAP_DAC_OVERRIDE, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SYS_ADMIN];
+const CAP_DAC_OVERRIDE: u32 = 1;
+const CAP_KILL: u32 = 5;
+const CAP_SETGID: u32 = 6;
+const CAP_SETUID: u32 = 7;
+const CAP_SYS_ADMIN: u32 = 21;
 
 /// Above anything a user database gives out, so that no file of the host is owned by it.
 const HOST_ID_BASE: u32 = 0x7000_0000;
@@ -61,6 +73,8 @@ struct Launcher {
     /// For who cannot be in a group of ours.
     no_groups: Base,
     ids: host::Ids,
+    /// Whose the cells are, where the supervisor was root and has become somebody else.
+    owner: Option<(u32, u32)>,
     landlock: Option<u32>,
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
@@ -136,6 +150,7 @@ impl Launcher {
             base,
             no_groups: Base::None { why: "no ordinary user can take a process out of an engine's group".into() },
             ids,
+            owner: None,
             landlock,
             enforced,
             degraded,
@@ -207,7 +222,11 @@ impl Launcher {
             false => (CELL_NAMESPACES, seed.clone_into()),
         };
         let flags = if shape.own_pids { flags | libc::CLONE_NEWPID } else { flags };
-        match process::clone(flags, group) {
+        let cloned = match self.owner {
+            Some(owner) => process::clone_for(owner, flags, group),
+            None => process::clone(flags, group),
+        };
+        match cloned {
             Ok(Side::Child) => {
                 let birth = Birth {
                     leash: theirs.as_fd(),
@@ -290,6 +309,12 @@ impl Launcher {
         let Some(socket) = &self.socket else { return };
         let mut byte = [0u8; 16];
         match socket::receive(socket.as_fd(), &mut byte, false) {
+            Ok(Some((n, _))) if byte[..n].first() == Some(&SERVE) => {
+                if self.serve_for(&byte[1..n]).is_err() {
+                    // What it would do next might be done with rights that it should not have.
+                    self.socket = None;
+                }
+            }
             Ok(Some((n, mut fds))) => {
                 self.wanted = if &byte[..n] == MORE { self.ahead } else { 0 };
                 let init = fds.split_off(REQUEST_FDS.min(fds.len())).pop();
@@ -302,6 +327,25 @@ impl Launcher {
             // The supervisor asks for nothing more: serve what is going, then end.
             _ => self.socket = None,
         }
+    }
+
+    /// From here on cells are those of a user, as if a user had started this; only groups are made with root's rights. The
+    /// plans that come are a user's too: nothing in them is opened or run by root.
+    fn serve_for(&mut self, ids: &[u8]) -> io::Result<()> {
+        let (uid, gid) = ids.split_at_checked(size_of::<u32>()).ok_or(io::ErrorKind::InvalidData)?;
+        let id = |bytes: &[u8]| bytes.try_into().map(u32::from_ne_bytes).map_err(|_| io::ErrorKind::InvalidData);
+        let (uid, gid) = (id(uid)?, id(gid)?);
+        if !self.ids.is_root() || uid == 0 || self.owner.is_some() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        process::leave_groups()?;
+        process::keep_capabilities(&KEPT_CAPABILITIES)?;
+        self.spares.drain(..).for_each(|spare| abandon(spare.cell));
+        self.ids = host::Ids::Caller { uid, gid };
+        self.owner = Some((uid, gid));
+        (self.enforced, self.degraded) = host::layers(&self.base, self.landlock, &self.ids);
+        let socket = self.socket.as_ref().ok_or(io::ErrorKind::NotConnected)?;
+        socket::send(socket.as_fd(), SERVED, &[])
     }
 
     /// Everything of the run is closed here when this returns: only the cell has it.

@@ -43,6 +43,35 @@ pub(crate) fn clone(flags: i32, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Si
     Ok(Side::Parent((pid as Pid, owned(pidfd.into())?)))
 }
 
+/// The same by root, for somebody else: a user namespace belongs to whom the kernel takes for its maker, and its owner may
+/// look into it and end what is in it. Our own rights are kept all the while.
+pub(crate) fn clone_for(
+    owner: (u32, u32),
+    flags: i32,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> io::Result<Side<(Pid, OwnedFd)>> {
+    act_as(owner)?;
+    let cloned = clone(flags, cgroup);
+    if !matches!(cloned, Ok(Side::Child)) && act_as((0, 0)).is_err() {
+        // Nobody knows any more who this is.
+        exit_now(70);
+    }
+    cloned
+}
+
+/// Changes the effective ids alone, with all capabilities kept: a change of them away from root switches them off.
+fn act_as((uid, gid): (u32, u32)) -> io::Result<()> {
+    const SAME: libc::c_long = -1;
+    // SAFETY: none takes a pointer. The raw calls change this thread only, which is the only one.
+    unsafe {
+        check(libc::syscall(libc::SYS_setresgid, SAME, gid, SAME))?;
+        check(libc::syscall(libc::SYS_setresuid, SAME, uid, SAME))?;
+    }
+    let mut sets = capabilities()?;
+    sets.iter_mut().for_each(|set| set.effective = set.permitted);
+    set_capabilities(&sets)
+}
+
 /// A plain fork. The caller must be single-threaded.
 pub(crate) fn fork() -> io::Result<Side<Pid>> {
     // SAFETY: the child is a full copy of a single-threaded process.
@@ -154,14 +183,20 @@ pub(crate) fn execute(program: BorrowedFd<'_>, argv: &CArray, env: &CArray) -> i
     io::Error::last_os_error()
 }
 
+/// The supplementary ones.
+pub(crate) fn leave_groups() -> io::Result<()> {
+    // SAFETY: an empty list is read through no pointer.
+    check(unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) })?;
+    Ok(())
+}
+
 /// Group list, gid and uid, all of them, in the order in which they can still be changed.
 pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<()> {
-    // SAFETY: an empty list is read through no pointer; the others take none. The raw calls change this
-    // thread only, which is the only one.
+    if drop_groups {
+        leave_groups()?;
+    }
+    // SAFETY: none takes a pointer. The raw calls change this thread only, which is the only one.
     unsafe {
-        if drop_groups {
-            check(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()))?;
-        }
         check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
         check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
     }
@@ -218,23 +253,45 @@ struct CapData {
     inheritable: u32,
 }
 
+fn capabilities() -> io::Result<[CapData; 2]> {
+    let mut sets = [CapData::default(); 2];
+    let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
+    // SAFETY: header and data are live structs of the layout that version 3 prescribes.
+    check(unsafe { libc::syscall(libc::SYS_capget, &header, sets.as_mut_ptr()) })?;
+    Ok(sets)
+}
+
+fn set_capabilities(sets: &[CapData; 2]) -> io::Result<()> {
+    let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
+    // SAFETY: as above.
+    check(unsafe { libc::syscall(libc::SYS_capset, &header, sets.as_ptr()) })?;
+    Ok(())
+}
+
+/// Gives up all capabilities but `kept`, for good.
+pub(crate) fn keep_capabilities(kept: &[u32]) -> io::Result<()> {
+    let mut sets = capabilities()?;
+    for (n, set) in sets.iter_mut().enumerate() {
+        let mask = kept.iter().filter(|cap| **cap as usize / 32 == n).fold(0, |mask, cap| mask | 1 << (cap % 32));
+        set.permitted &= mask;
+        set.effective = set.permitted;
+        set.inheritable = 0;
+    }
+    set_capabilities(&sets)
+}
+
 /// Empties the ambient, bounding, effective, permitted and inheritable sets, then asserts that they are.
 pub(crate) fn drop_capabilities() -> io::Result<()> {
     let none = [CapData::default(); 2];
-    let mut left = none;
-    // SAFETY: header and data are live structs of the layout that version 3 prescribes.
-    unsafe {
-        check(libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong, 0, 0, 0).into())?;
-        for cap in 0..=CAP_LAST_POSSIBLE {
-            // EINVAL: past the last capability of this kernel.
-            if prctl(libc::PR_CAPBSET_DROP, cap).is_err() {
-                break;
-            }
+    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong)?;
+    for cap in 0..=CAP_LAST_POSSIBLE {
+        // EINVAL: past the last capability of this kernel.
+        if prctl(libc::PR_CAPBSET_DROP, cap).is_err() {
+            break;
         }
-        let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-        check(libc::syscall(libc::SYS_capset, &header, none.as_ptr()))?;
-        check(libc::syscall(libc::SYS_capget, &header, left.as_mut_ptr()))?;
     }
+    set_capabilities(&none)?;
+    let left = capabilities()?;
     let bounding = (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
     if left != none || bounding {
         return Err(io::Error::from_raw_os_error(libc::EPERM));

@@ -1,0 +1,96 @@
+//! Who the service is when root starts it, and where its state is then.
+
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, lchown};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use hotcell_engine::service_id;
+
+use crate::policy;
+use crate::show::harmless;
+
+/// Nobody but root may look into root's home.
+const STATE_OF_ROOT: &str = "/var/lib/hotcell";
+
+/// Where the state of a service is when nobody has said it.
+pub(crate) fn state_dir(flag: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let named = flag.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
+    if !named && rustix::process::geteuid().is_root() {
+        return Ok(STATE_OF_ROOT.into());
+    }
+    policy::state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")
+}
+
+/// Whom to become: nobody else when this is not root, or root was asked for. The state is given to them.
+pub(crate) fn choose(flag: Option<&str>, state_dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
+    if !rustix::process::geteuid().is_root() {
+        return match flag {
+            None => Ok(None),
+            Some(name) => bail!("--user {} needs root: leave it out to serve as who you are", harmless(name)),
+        };
+    }
+    let owner = owner(state_dir)?;
+    let user = match (flag, owner) {
+        (Some(name), _) => named(name)?,
+        (None, Some(owner)) if owner.0 != 0 => owner,
+        (None, _) => (service_id(), service_id()),
+    };
+    if user.0 == 0 {
+        return Ok(None);
+    }
+    let failed = || format!("cannot give `{}` to the user {}", state_dir.display(), user.0);
+    match owner {
+        None => {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).with_context(failed)?;
+            lchown(state_dir, Some(user.0), Some(user.1)).with_context(failed)?;
+        }
+        Some((0, _)) => hand_over(state_dir, user).with_context(failed)?,
+        Some(owner) if owner.0 != user.0 => bail!(
+            "`{}` belongs to the user {}, and the service is to be {}: give it to them, or give --state-dir another one",
+            state_dir.display(),
+            owner.0,
+            user.0
+        ),
+        Some(_) => {}
+    }
+    Ok(Some(user))
+}
+
+fn owner(dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
+    match std::fs::symlink_metadata(dir) {
+        Ok(meta) if meta.is_dir() => Ok(Some((meta.uid(), meta.gid()))),
+        Ok(_) => bail!("`{}` is no directory: give --state-dir another one", dir.display()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e).with_context(|| format!("cannot look at `{}`", dir.display())),
+    }
+}
+
+/// A state that root has made, for keys or policies: nobody else has had a hand in it.
+fn hand_over(dir: &Path, user: (u32, u32)) -> std::io::Result<()> {
+    let meta = std::fs::symlink_metadata(dir)?;
+    if meta.mode() & 0o022 != 0 {
+        return Err(std::io::Error::other("it can be written by others"));
+    }
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => hand_over(&entry.path(), user)?,
+            false => lchown(entry.path(), Some(user.0), Some(user.1))?,
+        }
+    }
+    lchown(dir, Some(user.0), Some(user.1))
+}
+
+/// By the user database, or by number.
+fn named(name: &str) -> anyhow::Result<(u32, u32)> {
+    if let Ok(id) = name.parse() {
+        return Ok((id, id));
+    }
+    let known = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+    let ids = known.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then_some(())?;
+        Some((fields.nth(1)?.parse().ok()?, fields.next()?.parse().ok()?))
+    });
+    ids.with_context(|| format!("--user {} is not in /etc/passwd: give a name that is, or a number", harmless(name)))
+}

@@ -1,0 +1,173 @@
+//! A service that root has started: who its processes are, seen from /proc, and that cells hold all the same.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::harness::*;
+
+/// What the launcher keeps: DAC_OVERRIDE, KILL, SETGID, SETUID, SYS_ADMIN.
+const LAUNCHERS: &str = "00000000002000e2";
+const NONE: &str = "0000000000000000";
+
+fn status(of: &str) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(format!("/proc/{of}/status")).expect("it lives");
+    let line =
+        |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().replace('\t', " ")));
+    text.lines().filter_map(line).collect()
+}
+
+fn nobody_but(id: u32) -> String {
+    format!("{id} {id} {id} {id}")
+}
+
+fn all_below(dir: &Path, look: &mut impl FnMut(&Path)) {
+    look(dir);
+    for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+        match entry.file_type().expect("it has one").is_dir() {
+            true => all_below(&entry.path(), look),
+            false => look(&entry.path()),
+        }
+    }
+}
+
+fn skipped() -> bool {
+    if !is_root() {
+        eprintln!("skipped: only root has something to give up");
+    }
+    !is_root()
+}
+
+#[test]
+fn nothing_that_anybody_sends_is_read_by_root() {
+    if skipped() {
+        return;
+    }
+    let place = Place::new();
+    let service = place.serve(&[]);
+    service.sleeper();
+    let id = std::fs::metadata(place.state()).expect("it is made").uid();
+    assert!(id > 0x6000_0000, "an id of its own: {id}");
+    let pid = service.pid();
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it lives").flatten();
+    let threads: Vec<_> = threads.map(|thread| thread.file_name().into_string().expect("a number")).collect();
+    assert!(threads.len() > 2, "{threads:?}");
+    for thread in threads {
+        let status = status(&format!("{pid}/task/{thread}"));
+        assert_eq!((&status["Uid"], &status["Gid"]), (&nobody_but(id), &nobody_but(id)), "{}", status["Name"]);
+        assert_eq!((&*status["Groups"], &*status["NoNewPrivs"]), ("", "1"));
+        assert_eq!((&*status["CapEff"], &*status["CapPrm"], &*status["CapAmb"]), (NONE, NONE, NONE));
+    }
+    let [launcher] = children(pid)[..] else { panic!("one child") };
+    let launchers = status(&launcher.to_string());
+    assert_eq!((&*launchers["Uid"], &*launchers["Groups"]), ("0 0 0 0", ""));
+    assert_eq!((&*launchers["CapEff"], &*launchers["CapPrm"], &*launchers["CapInh"]), (LAUNCHERS, LAUNCHERS, NONE));
+    let cells = children(launcher);
+    assert!(!cells.is_empty());
+    for cell in cells {
+        let cell = status(&cell.to_string());
+        assert_eq!(cell["Uid"], nobody_but(id));
+    }
+}
+
+#[test]
+fn without_root_every_verdict_is_proved_as_with_it() {
+    if skipped() {
+        return;
+    }
+    let place = Place::new();
+    let mounts = host_mounts();
+    let service = place.serve(&[]);
+    let python = |code: &str, more: serde_json::Value| {
+        let mut body = json!({ "code": code, "environment": { "HOTCELL_TEST_MARK": place.mark } });
+        body.as_object_mut().expect("it is").extend(more.as_object().cloned().unwrap_or_default());
+        service.run(&body)
+    };
+    let outcome = python("print(len(bytearray(1 << 20)))", json!({ "limits": { "memory_bytes": 64 << 20 } }));
+    assert_eq!((&outcome["status"], &outcome["stdout"]), (&json!("pass"), &json!("1048576\n")));
+    // Groups hold as they do for root: nothing is weaker, and no id is the cell's own.
+    assert_eq!(outcome["degraded"], json!([]), "{outcome}");
+    for (code, limits, class) in [
+        ("a = bytearray(400 << 20)", json!({ "memory_bytes": 64 << 20 }), "MemoryLimitViolation"),
+        (
+            "import os, signal\nfor i in range(50):\n    if os.fork() == 0: signal.pause()",
+            json!({ "processes": 10 }),
+            "ProcessLimitViolation",
+        ),
+        ("while True: pass", json!({ "cpu_ms": 300 }), "TimeoutViolation"),
+        ("import socket\nsocket.create_connection(('127.0.0.1', 22))", json!({}), "NetworkAccessViolation"),
+        ("open('/usr/x', 'w')", json!({}), "FilesystemWriteViolation"),
+        ("import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)", json!({}), "SyscallViolation"),
+        // A directory that only the program may look into: where its link leads is seen all the same.
+        (
+            "import os, tempfile\nd = tempfile.mkdtemp()\nos.symlink('/usr/x', d + '/l')\nopen(d + '/l', 'w')",
+            json!({}),
+            "FilesystemWriteViolation",
+        ),
+    ] {
+        let outcome = python(code, json!({ "limits": limits }));
+        assert_eq!(outcome["failure_class"], class, "{code}: {outcome}");
+    }
+    let closed =
+        "import os\nos.mkdir('d', 0o700)\nopen('d/f', 'w').write('mine')\nos.chmod('d/f', 0o600)\nprint('done')";
+    let outcome = python(closed, json!({ "collect": ["**"] }));
+    assert_eq!((&outcome["status"], &outcome["artifacts"][0]["path"]), (&json!("pass"), &json!("d/f")), "{outcome}");
+    service.signal("TERM");
+    assert_eq!(service.wait(), Some(0));
+    nothing_left(&place.mark, &mounts);
+}
+
+#[test]
+fn a_state_that_root_has_begun_is_handed_over_and_root_can_still_use_it() {
+    if skipped() {
+        return;
+    }
+    let place = Place::new();
+    let before = place.key(&[]);
+    place.define("mine", "");
+    assert_eq!(std::fs::metadata(place.state()).expect("it is made").uid(), 0);
+    let mut service = place.serve(&[]);
+    let id = std::fs::metadata(place.state()).expect("it is there").uid();
+    assert_ne!(id, 0);
+    let after = place.key(&["--policy", "mine"]);
+    place.define("later", "");
+    for key in [before, after] {
+        service.key = Some(key);
+        assert_eq!(service.run(&json!({ "command": ["true"] }))["status"], "pass");
+    }
+    assert_eq!(place.records(&[]).len(), 2);
+    assert_eq!(place.go(&["killswitch", "on", "--reason", "a test"]).code, 0);
+    assert_eq!(service.post("/v1/runs", &json!({ "command": ["true"] })).status, 403);
+    place.is_whole();
+    all_below(&place.state(), &mut |path| {
+        let meta = std::fs::symlink_metadata(path).expect("it is there");
+        assert_eq!((meta.uid(), meta.gid()), (id, id), "{}", path.display());
+    });
+}
+
+#[test]
+fn who_the_service_is_can_be_said() {
+    let place = Place::new();
+    if !is_root() {
+        let ran = place.go(&["serve", "--user", "daemon", "--listen", "127.0.0.1:0"]);
+        assert!(ran.code == 125 && ran.stderr.contains("needs root"), "{}", ran.stderr);
+        return;
+    }
+    let ids = |service: &Service<'_>| status(&service.pid().to_string())["Uid"].clone();
+    let service = place.serve(&["--user", "root"]);
+    assert_eq!(ids(&service), nobody_but(0));
+    drop(service);
+    let service = place.serve(&["--user", "daemon"]);
+    assert_eq!(ids(&service), nobody_but(1));
+    drop(service);
+    // Whose the state is, it stays; nobody takes it away from them.
+    let service = place.serve(&[]);
+    assert_eq!(ids(&service), nobody_but(1));
+    drop(service);
+    for (user, word) in [("31337", "belongs to the user 1"), ("nobody-of-that-name", "not in /etc/passwd")] {
+        let ran = place.go(&["serve", "--user", user, "--listen", "127.0.0.1:0"]);
+        assert!(ran.code == 125 && ran.stderr.contains(word), "{} {}", ran.code, ran.stderr);
+    }
+}
