@@ -77,7 +77,7 @@ test-backends: target/hostile/hostile
 	@dir=$$(mktemp -d) && chmod 755 $$dir && mkdir $$dir/src && \
 	cp $(TARGET)/debug/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
 	HOTCELL_TEST_RUNTIME=crun HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
-	$(CARGO) test --quiet -p hotcell-cli --test cell -- limits:: verdicts:: escape:: ends:: containers::; status=$$?; rm -rf $$dir; exit $$status
+	$(CARGO) test --quiet -p hotcell-cli --test cell -- limits:: verdicts:: escape:: ends:: containers:: images::; status=$$?; rm -rf $$dir; exit $$status
 	HOTCELL_BIN=$$PWD/$(TARGET)/debug/hotcell tests/conformance --check
 
 # The same tests with an engine's containers: what only engines can do wrong, and what a cell must hold, by engines that are

@@ -9,6 +9,7 @@ mod collect;
 mod config;
 mod doctor;
 mod egress;
+mod environment;
 mod execute;
 mod files;
 mod image;

@@ -5,13 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hotcell_contract::{AllowedHost, Limits, NetworkPolicy, OnViolation, Policy, PythonLayer};
+use hotcell_contract::{Limits, NetworkPolicy, OnViolation, Policy, PythonLayer};
 use hotcell_sandbox as sandbox;
 use sandbox::{Layer, Network, Spec, Tree};
 
 use hotcell_languages::{self as languages, Host, Ready, Sources, in_cell};
 
 use crate::backend::Container;
+use crate::environment::{PATH, environment, proxy_variables};
 use crate::lease::REPO_AT;
 use crate::repo::Snapshot;
 use crate::request::{Program, Request, Source};
@@ -50,19 +51,6 @@ pub enum PlanError {
     #[error("the {name} limit of {value} is out of range: give {range}")]
     Limit { name: &'static str, value: String, range: &'static str },
 }
-
-/// What every program starts with; the request adds to it and may replace it.
-const ENVIRONMENT: [(&str, &str); 8] = [
-    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
-    ("HOME", "/work"),
-    ("TMPDIR", "/tmp"),
-    ("USER", "cell"),
-    ("LOGNAME", "cell"),
-    ("LANG", "C.UTF-8"),
-    ("TERM", "dumb"),
-    // A read-only tree full of modules is no place for caches.
-    ("PYTHONDONTWRITEBYTECODE", "1"),
-];
 
 /// Directories beside /usr that hold programs and libraries, as directories or as links into /usr.
 const SYSTEM: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32"];
@@ -366,7 +354,7 @@ fn fill(spec: &mut Spec, step: Ready, tools: &languages::Tools) {
     let elsewhere = tools.iter().filter_map(|(_, found)| found.binary.parent()).filter(|dir| !dir.starts_with("/usr"));
     let mut path: Vec<OsString> = elsewhere.map(|dir| in_cell(dir).into_os_string()).collect();
     path.dedup();
-    path.push(ENVIRONMENT[0].1.into());
+    path.push(PATH.into());
     set("PATH", path.join(OsStr::new(":")));
     for (key, value) in step.env {
         set(&key, value.into());
@@ -398,32 +386,6 @@ fn text<'a>(spec: &Spec, what: &'static str, all: impl IntoIterator<Item = &'a O
         Some(given) => Err(PlanError::NotText { what, given: given.to_string_lossy().into_owned() }),
         None => Ok(()),
     }
-}
-
-fn environment(asked: &[(OsString, OsString)]) -> Result<Vec<(OsString, OsString)>, PlanError> {
-    let mut env: Vec<(OsString, OsString)> = ENVIRONMENT.iter().map(|(k, v)| (k.into(), v.into())).collect();
-    for (key, value) in asked {
-        let bad = key.is_empty() || key.as_bytes().iter().any(|b| matches!(b, b'=' | 0));
-        if bad || value.as_bytes().contains(&0) {
-            return Err(PlanError::BadEnvironment(key.to_string_lossy().into_owned()));
-        }
-        env.retain(|(k, _)| k != key);
-        env.push((key.clone(), value.clone()));
-    }
-    Ok(env)
-}
-
-/// How a program finds its broker. What it serves to itself it reaches without, unless the name is one of the host's.
-fn proxy_variables(hosts: &[AllowedHost]) -> Vec<(OsString, OsString)> {
-    let broker = format!("http://127.0.0.1:{}", sandbox::BROKER_PORT);
-    let own = [("localhost", "localhost"), ("127.0.0.1", "127.0.0.1"), ("[::1]", "::1")];
-    let own = own.into_iter().filter(|(shown, _)| !hosts.iter().any(|allowed| allowed.host.to_string() == *shown));
-    let own: Vec<&str> = own.map(|(_, word)| word).collect();
-    let values = [("http_proxy", broker.clone()), ("https_proxy", broker), ("no_proxy", own.join(","))];
-    let both = |(name, value): (&str, String)| {
-        [(name.into(), value.clone().into()), (name.to_ascii_uppercase().into(), value.into())]
-    };
-    values.into_iter().flat_map(both).collect()
 }
 
 /// /usr and its like, as this host has them.

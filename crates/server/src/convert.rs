@@ -84,18 +84,15 @@ pub fn job_of(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usi
 
 /// A verification of sources and the tests among them.
 pub fn verification_of(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> Result<Job, Problem> {
-    for (field, given) in [
+    let given = [
         ("command", asked.command.is_some()),
         ("args", !asked.args.is_empty()),
         ("stdin", asked.stdin.is_some()),
         ("lease", asked.lease.is_some()),
         ("collect", !asked.collect.is_empty()),
         ("state", asked.state.is_some()),
-    ] {
-        if given {
-            return Err(Problem::field(field, format!("`{field}` is for programs that run: leave it out")));
-        }
-    }
+    ];
+    none_of(&given, "is for programs that run: leave it out")?;
     let checks = asked.checks.clone().unwrap_or_default();
     let repeat = checks.repeat.unwrap_or(1);
     if !(1..=MAX_REPEAT).contains(&repeat) {
@@ -194,17 +191,21 @@ fn program(catalogue: &Catalogue, asked: &RunRequest) -> Result<Program, Problem
 }
 
 fn command(words: &[String], asked: &RunRequest) -> Result<Program, Problem> {
-    for (field, given) in [
+    let given = [
         ("language", asked.language.is_some()),
         ("entry", asked.entry.is_some()),
         ("args", !asked.args.is_empty()),
         ("state", asked.state.is_some()),
-    ] {
-        if given {
-            return Err(Problem::field(field, format!("`{field}` is for sources: leave it out beside `command`")));
-        }
-    }
+    ];
+    none_of(&given, "is for sources: leave it out beside `command`")?;
     Ok(Program::Command(words.iter().map(OsString::from).collect()))
+}
+
+fn none_of(given: &[(&'static str, bool)], why: &str) -> Result<(), Problem> {
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((field, _)) => Err(Problem::field(*field, format!("`{field}` {why}"))),
+        None => Ok(()),
+    }
 }
 
 fn of_code(catalogue: &Catalogue, asked: &RunRequest, code: &Bytes) -> Result<Program, Problem> {

@@ -11,6 +11,7 @@ mod ends;
 mod engines;
 mod escape;
 mod harness;
+mod images;
 mod limits;
 mod names;
 mod network;

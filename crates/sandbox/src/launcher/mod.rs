@@ -4,31 +4,29 @@
 //! what must not outlive a cell: the init process, the groups. It ends when the supervisor's socket does, after the
 //! last cell; a run whose own socket ends is killed.
 
+mod birth;
 mod handle;
+mod shape;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::cell::{self, Birth, GID, UID};
-use crate::cgroup::{self, Base, Group, Seed};
+use crate::cgroup::{self, Base, Group};
 use crate::error::REQUIRED;
 use crate::host;
-use crate::oci;
 use crate::report::Applied;
-use crate::spec::{Layer, Network, Tree};
-use crate::sys::process::{self, Pid, Side};
+use crate::spec::Layer;
+use crate::sys::process::{self, Pid};
 use crate::sys::{signal, socket};
-use crate::wire::{self, Failure, FromLauncher, Order, Plan, REQUEST_FDS};
+use crate::wire::{self, Failure, FromLauncher, Plan, REQUEST_FDS};
 
 pub use handle::Next;
 pub(crate) use handle::Process;
+use shape::Shape;
 
 const SOCKET: i32 = 3;
-
-const CELL_NAMESPACES: i32 =
-    libc::CLONE_NEWUSER | libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 const MORE: &[u8] = b"m";
 const ENOUGH: &[u8] = b"e";
@@ -88,39 +86,9 @@ struct Launcher {
     spares: Vec<Spare>,
 }
 
-/// What can't be changed about a cell once it is made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Shape {
-    own_network: bool,
-    cpu_group: bool,
-    /// Made by a runtime, whom a porter calls, or in a container that an engine has made.
-    porter: bool,
-    /// The porter is the first of a pid namespace: all that its runtime starts is in it, and dies with it.
-    own_pids: bool,
-    /// In groups of ours. Out of an engine's only root can take a process.
-    grouped: bool,
-}
-
 struct Spare {
     cell: Cell,
     shape: Shape,
-}
-
-impl Shape {
-    fn of(plan: &Plan, root: bool) -> Shape {
-        Shape {
-            own_network: plan.network != Network::Full,
-            cpu_group: needs_cpu_group(plan.limits.milli_cpus),
-            porter: plan.runtime.is_some() || plan.engine.is_some(),
-            own_pids: plan.runtime.as_ref().is_some_and(|runtime| runtime.kind.has_own_kernel()),
-            grouped: root || plan.engine.is_none(),
-        }
-    }
-
-    /// What most runs want.
-    fn usual() -> Shape {
-        Shape { own_network: true, cpu_group: needs_cpu_group(2000), porter: false, own_pids: false, grouped: true }
-    }
 }
 
 /// A cell at work.
@@ -203,81 +171,6 @@ impl Launcher {
 
     fn base(&self, shape: Shape) -> &Base {
         if shape.grouped { &self.base } else { &self.no_groups }
-    }
-
-    fn make_cell(&self, shape: Shape) -> Result<Cell, Failure> {
-        let seed = self.base(shape).begin().map_err(failed("make the cgroup", ""))?;
-        let (leash, theirs) = match socket::pair() {
-            Ok(pair) => pair,
-            Err(e) => {
-                seed.remove();
-                return Err(failed("make a socket", "")(e));
-            }
-        };
-        let root = self.ids.is_root();
-        // A porter is none of those whom the limits are for.
-        let (flags, group) = match shape.porter {
-            true if root => (libc::CLONE_NEWNS, None),
-            true => (libc::CLONE_NEWUSER | libc::CLONE_NEWNS, None),
-            false => (CELL_NAMESPACES, seed.clone_into()),
-        };
-        let flags = if shape.own_pids { flags | libc::CLONE_NEWPID } else { flags };
-        let cloned = match self.owner {
-            Some(owner) => process::clone_for(owner, flags, group),
-            None => process::clone(flags, group),
-        };
-        match cloned {
-            Ok(Side::Child) => {
-                let birth = Birth {
-                    leash: theirs.as_fd(),
-                    launcher: self.own.as_fd(),
-                    own_network: shape.own_network,
-                    root,
-                    count_clones: !self.base(shape).has_limits(),
-                };
-                if shape.porter { oci::live(&birth) } else { cell::live(&birth) }
-            }
-            Ok(Side::Parent((pid, pidfd))) => self.give_birth(pid, pidfd, leash, seed, shape),
-            Err(e) => {
-                seed.remove();
-                Err(failed("clone into new namespaces", "")(e))
-            }
-        }
-    }
-
-    /// The child exists: its ids, without which it can't go on, then its groups, which it joins later.
-    fn give_birth(&self, pid: Pid, pidfd: OwnedFd, leash: OwnedFd, seed: Seed, shape: Shape) -> Result<Cell, Failure> {
-        let mapped = match shape.porter && self.ids.is_root() {
-            true => Ok(()),
-            false => self.write_id_maps(pid, shape).and_then(|()| socket::send(leash.as_fd(), b"m", &[])),
-        };
-        let clears_up = shape.porter && !shape.own_pids;
-        let mut cell = Cell { pid, pidfd, leash, group: Group::None, joins: vec![], run: None, clears_up };
-        if let Err(e) = mapped {
-            abandon(cell);
-            seed.remove();
-            return Err(failed("write the id maps", "")(e));
-        }
-        match self.base(shape).complete(seed, shape.cpu_group) {
-            Ok((group, joins)) => {
-                (cell.group, cell.joins) = (group, joins);
-                if shape.porter {
-                    match cell.group.entrance() {
-                        Ok(entrance) => cell.joins.extend(entrance),
-                        Err(e) => {
-                            abandon(cell);
-                            return Err(failed("open the cgroup", "")(e));
-                        }
-                    }
-                }
-                Ok(cell)
-            }
-            Err((e, seed)) => {
-                abandon(cell);
-                seed.remove();
-                Err(failed("make the cgroup", "")(e))
-            }
-        }
     }
 
     /// Waits for a request, a death, or a word on the socket of a run (whose pids are returned).
@@ -422,58 +315,6 @@ impl Launcher {
         Ok(())
     }
 
-    /// A porter is root of its namespace; who is in a cell is not.
-    fn write_id_maps(&self, pid: Pid, shape: Shape) -> io::Result<()> {
-        let (uid, gid) = self.ids.outside(pid);
-        let inside = if shape.porter { (0, 0) } else { (UID, GID) };
-        let proc = |name: &str| format!("/proc/{pid}/{name}");
-        if !self.ids.is_root() {
-            std::fs::write(proc("setgroups"), "deny")?;
-        }
-        std::fs::write(proc("uid_map"), format!("{} {uid} 1", inside.0))?;
-        std::fs::write(proc("gid_map"), format!("{} {gid} 1", inside.1))
-    }
-
-    fn order(
-        &self,
-        cell: &Cell,
-        shape: Shape,
-        plan: &Plan,
-        run_fds: [BorrowedFd<'_>; 5],
-        init: Option<BorrowedFd<'_>>,
-    ) -> Result<(), Failure> {
-        // Who the engine's init is, the engine has decided.
-        let outside = match init {
-            Some(init) => {
-                socket::peer(init).map(|peer| peer.owner).map_err(failed("ask for the container's id", ""))?
-            }
-            None => self.ids.outside(cell.pid),
-        };
-        let mut trees = vec![];
-        if self.ids.is_root() {
-            // The streams are the program's own, so that it may open /dev/stdout again.
-            let owner = (rustix::fs::Uid::from_raw(outside.0), rustix::fs::Gid::from_raw(outside.1));
-            for stream in &run_fds[2..] {
-                rustix::fs::fchown(stream, Some(owner.0), Some(owner.1))
-                    .map_err(|e| failed("give the streams away", "")(e.into()))?;
-            }
-            for tree in &plan.trees {
-                trees.push(open_tree(tree)?);
-            }
-        }
-        let order = Order {
-            joins: cell.joins.len(),
-            trees_opened: self.ids.is_root(),
-            landlock: self.landlock.is_some(),
-            owner: outside,
-            root: self.ids.is_root(),
-            count_clones: !self.base(shape).has_limits(),
-        };
-        let fds = run_fds.into_iter().chain(cell.joins.iter().chain(&trees).map(AsFd::as_fd)).chain(init);
-        let fds: Vec<_> = fds.collect();
-        wire::send(&cell.leash, &order, &fds).map_err(failed("give the order", ""))
-    }
-
     fn kill(&mut self, pid: Pid) {
         let Some(cell) = self.cells.iter_mut().find(|cell| cell.pid == pid) else {
             return;
@@ -529,20 +370,6 @@ fn abandon(cell: Cell) {
     kill(&cell);
     process::wait_for(cell.pid);
     cell.group.remove();
-}
-
-fn open_tree(tree: &Tree) -> Result<OwnedFd, Failure> {
-    use rustix::fs::{Mode, OFlags};
-    let open = || {
-        let root = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        cell::open_tree(root.as_fd(), tree)
-    };
-    open().map_err(failed("open", &tree.host.to_string_lossy()))
-}
-
-/// Without it a program on a host of that many processors is not slowed down anyway.
-fn needs_cpu_group(milli_cpus: u64) -> bool {
-    milli_cpus < u64::from(process::processors()) * 1000
 }
 
 fn failed<'a>(step: &'a str, what: &'a str) -> impl Fn(io::Error) -> Failure + use<'a> {

@@ -47,15 +47,11 @@ pub(super) async fn create(
     caller.may(KeyScope::Run)?;
     let manner: Manner = query(&uri)?;
     let manner = Manner { wait: manner.wait && !manner.attach, ..manner };
-    let read = body::read(&service, &headers, body).await?;
-    let asked: RunRequest = read.json(&headers)?;
-    let (bytes, sha256) = (read.len(), read.sha256(uri.path()));
-    drop(read);
-    let idempotency = idempotency(&headers, sha256)?;
+    let Asked { request, bytes, idempotency } = read(&service, &uri, &headers, body).await?;
     let by = caller.clone();
     let attach = manner.attach;
     let make = move |service: &Arc<Service>| {
-        let job = job_of(service, &by, &asked, bytes)?;
+        let job = job_of(service, &by, &request, bytes)?;
         if attach { with_live_input(job) } else { Ok(job) }
     };
     ask(&service, &caller, manner, idempotency, make).await
@@ -73,14 +69,23 @@ pub(super) async fn verify(
     if manner.attach {
         return Err(Problem::field("query", "a verification reads no input: leave `attach` out"));
     }
-    let read = body::read(&service, &headers, body).await?;
-    let asked: RunRequest = read.json(&headers)?;
-    let (bytes, sha256) = (read.len(), read.sha256(uri.path()));
-    drop(read);
-    let idempotency = idempotency(&headers, sha256)?;
+    let Asked { request, bytes, idempotency } = read(&service, &uri, &headers, body).await?;
     let by = caller.clone();
-    let make = move |service: &Arc<Service>| verification_of(service, &by, &asked, bytes);
+    let make = move |service: &Arc<Service>| verification_of(service, &by, &request, bytes);
     ask(&service, &caller, manner, idempotency, make).await
+}
+
+struct Asked {
+    request: RunRequest,
+    /// What it takes in memory while it waits.
+    bytes: usize,
+    idempotency: Option<Idempotency>,
+}
+
+async fn read(service: &Arc<Service>, uri: &Uri, headers: &HeaderMap, body: Body) -> Result<Asked, Problem> {
+    let read = body::read(service, headers, body).await?;
+    let request = read.json(headers)?;
+    Ok(Asked { request, bytes: read.len(), idempotency: idempotency(headers, read.sha256(uri.path()))? })
 }
 
 /// What it reads is what somebody writes who attaches.

@@ -62,7 +62,7 @@ impl Api {
 
     /// What is answered, into a file.
     pub(super) fn save(&self, path: &str, to: &mut File) -> Result<(), String> {
-        let mut saved = || -> std::io::Result<Option<Answer>> {
+        let head = || -> std::io::Result<Option<(Answer, UnixStream)>> {
             let mut stream = self.send("GET", path, "application/json", &[])?;
             let mut head = vec![];
             while !head.ends_with(b"\r\n\r\n") && head.len() < MOST_HEAD {
@@ -71,17 +71,20 @@ impl Api {
                 head.push(byte[0]);
             }
             let answer = Answer::parse(&head);
-            if answer.as_ref().is_some_and(Answer::is_ok)
-                && std::io::copy(&mut stream.take(MOST_SAVED), to)? == MOST_SAVED
-            {
-                return Err(std::io::ErrorKind::FileTooLarge.into());
-            }
-            Ok(answer)
+            Ok(answer.map(|answer| (answer, stream)))
         };
-        match saved().map_err(|e| self.silent(&e))? {
-            Some(answer) if answer.is_ok() => Ok(()),
-            Some(answer) => Err(answer.complaint()),
-            None => Err(self.none()),
+        let (answer, mut stream) = head().map_err(|e| self.silent(&e))?.ok_or_else(|| self.none())?;
+        if !answer.is_ok() {
+            return Err(answer.complaint());
+        }
+        let (mut part, mut left) = ([0; 64 << 10], MOST_SAVED);
+        loop {
+            let n = stream.read(&mut part).map_err(|e| self.silent(&e))?;
+            if n == 0 {
+                return Ok(());
+            }
+            left = left.checked_sub(n as u64).ok_or("the engine sends more than an image can be")?;
+            to.write_all(&part[..n]).map_err(|e| format!("what the engine sends cannot be kept: {e}"))?;
         }
     }
 
