@@ -12,13 +12,18 @@ use super::root::Host;
 use super::{Failure, Step};
 use crate::sys::process;
 
-pub(super) struct Aside {
+pub(crate) struct Aside {
     host: Sender<Host>,
     thread: JoinHandle<Result<(OwnedFd, process::Pid), Failure>>,
 }
 
 impl Aside {
-    pub(super) fn start() -> io::Result<Aside> {
+    /// Where the program has the host's network there is nothing to make, and nothing to do beside.
+    pub(crate) fn unless(shared: bool) -> Result<Option<Aside>, Failure> {
+        (!shared).then(Aside::start).transpose().step("start a thread", "")
+    }
+
+    fn start() -> io::Result<Aside> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let proc_dir = rustix::fs::open("/proc", flags, Mode::empty())?;
         let (host, detach) = channel::<Host>();
@@ -40,7 +45,7 @@ impl Aside {
     }
 
     /// Waits until both are done, or says why not, and enters the network.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    pub(crate) fn finish(self) -> Result<(), Failure> {
         drop(self.host);
         let ended = self.thread.join();
         let failed = |_| Err(io::Error::from_raw_os_error(libc::EIO)).step("step aside", "");

@@ -28,7 +28,7 @@ use crate::filter::Filter;
 use crate::spec::{BROKER_PORT, Network};
 use crate::sys::{process, signal, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
-use aside::Aside;
+pub(crate) use aside::Aside;
 
 /// Ids inside the cell; outside they are the caller's, or nobody's when the caller is root.
 pub(crate) const UID: u32 = 1000;
@@ -154,7 +154,7 @@ struct Built {
 
 /// Everything that needs no knowledge of the program.
 fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built, Failure> {
-    let mut aside = birth.own_network.then(Aside::start).transpose().step("start a thread", "")?;
+    let mut aside = Aside::unless(!birth.own_network)?;
     wait_for_map(leash)?;
     process::become_user(UID, GID, birth.root).step("become an unprivileged user", "")?;
     process::set_undumpable().step("hide init", "")?;
@@ -179,7 +179,7 @@ fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built
 }
 
 /// The host disappears: by the second thread where there is one, because the kernel takes its time.
-fn let_go(host: &mut root::Host, aside: &mut Option<Aside>) -> Result<(), Failure> {
+pub(crate) fn let_go(host: &mut root::Host, aside: &mut Option<Aside>) -> Result<(), Failure> {
     match aside {
         Some(aside) => {
             aside.detach(host.take());

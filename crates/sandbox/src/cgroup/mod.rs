@@ -88,10 +88,11 @@ impl Base {
         v1::Base::find(&mounts).map_or_else(|why| Base::None { why }, Base::V1)
     }
 
-    pub(crate) fn begin(&self) -> io::Result<Seed> {
+    /// `cloned` is whether the child is cloned into it; if not, it goes there by itself.
+    pub(crate) fn begin(&self, cloned: bool) -> io::Result<Seed> {
         match self {
             Base::V2(base) => base.make().map(Seed::V2),
-            Base::V1(base) => base.begin().map(Seed::V1),
+            Base::V1(base) => base.begin(cloned).map(Seed::V1),
             Base::None { .. } => Ok(Seed::None),
         }
     }
@@ -175,12 +176,10 @@ impl Group {
 
     /// Where one who was not cloned into it writes `0`, besides the files that `complete` gave.
     pub(crate) fn entrance(&self) -> io::Result<Option<OwnedFd>> {
-        let v2 = match self {
-            Group::V2(group) => Some(group.fd()),
-            Group::V1(group) => group.unified(),
-            Group::None => None,
-        };
-        v2.map(|dir| dir::open_file(dir, "cgroup.procs", rustix::fs::OFlags::WRONLY)).transpose()
+        match self {
+            Group::V2(group) => dir::open_file(group.fd(), "cgroup.procs", rustix::fs::OFlags::WRONLY).map(Some),
+            Group::V1(_) | Group::None => Ok(None),
+        }
     }
 
     pub(crate) fn meters(&self) -> Vec<(Meter, OwnedFd)> {

@@ -1,9 +1,10 @@
 //! cgroup v1: one directory a controller, and on a hybrid host a v2 directory for kill and cpu.stat.
 
+use std::cell::OnceCell;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rustix::fs::{Access, AtFlags, Mode, OFlags};
@@ -21,13 +22,20 @@ pub(crate) struct Base {
     cpu: Option<Rc<OwnedFd>>,
     /// The v2 half of a hybrid host.
     unified: Option<Rc<OwnedFd>>,
-    /// Only where there is no v2 half to count cpu time, and it is not in the hierarchy of `cpu`, as it mostly is.
-    cpuacct: Option<Rc<OwnedFd>>,
-    /// `cpu` counts too.
-    joint: bool,
+    /// Counts cpu time for those who are in no v2 group. Often it is in the hierarchy of `cpu`.
+    cpuacct: Cpuacct,
+}
+
+enum Cpuacct {
+    Joint,
+    Own { mount: PathBuf, ours: OnceCell<Option<Rc<OwnedFd>>> },
+    Missing,
 }
 
 /// The directory that the child is cloned into, where there is one, and the name of the others.
+///
+/// Who is not cloned stays out of it: the way into a v2 group from outside is behind a lock that all processors have to agree on,
+/// for up to 13 ms. That of a v1 group is not, for a thread that goes by itself.
 pub(crate) struct Seed {
     unified: Option<Dir>,
     name: CString,
@@ -65,40 +73,48 @@ impl Base {
             ours(mount).map_err(|e| format!("no group can be made in {}: {e}", mount.display()))
         };
         let maybe = |mount: Option<&Path>| mount.and_then(|mount| ours(mount).ok());
-        let unified = maybe(mounts.v2.as_deref());
-        let joint =
-            unified.is_none() && mounts.v1.contains_key("cpu") && mounts.v1.get("cpu") == mounts.v1.get("cpuacct");
-        let cpuacct = match unified {
-            None if !joint => maybe(mounts.v1.get("cpuacct").map(|p| p.as_path())),
-            _ => None,
+        let cpuacct = match (mounts.v1.get("cpuacct"), mounts.v1.get("cpu")) {
+            (None, _) => Cpuacct::Missing,
+            (Some(counts), Some(limits)) if counts == limits => Cpuacct::Joint,
+            (Some(mount), _) => Cpuacct::Own { mount: mount.clone(), ours: OnceCell::new() },
         };
         Ok(Base {
             memory: need("memory")?,
             pids: need("pids")?,
             cpu: maybe(mounts.v1.get("cpu").map(|p| p.as_path())),
-            unified,
+            unified: maybe(mounts.v2.as_deref()),
             cpuacct,
-            joint,
         })
     }
 
+    /// Most need none: it is made for the first who does.
+    fn cpuacct(&self) -> Option<&Rc<OwnedFd>> {
+        match &self.cpuacct {
+            Cpuacct::Own { mount, ours: made } => made.get_or_init(|| ours(mount).ok()).as_ref(),
+            Cpuacct::Joint | Cpuacct::Missing => None,
+        }
+    }
+
     fn all(&self) -> impl Iterator<Item = &Rc<OwnedFd>> {
-        [&self.memory, &self.pids].into_iter().chain(&self.cpu).chain(&self.unified).chain(&self.cpuacct)
+        [&self.memory, &self.pids].into_iter().chain(&self.cpu).chain(&self.unified).chain(self.cpuacct())
     }
 
-    pub(super) fn begin(&self) -> io::Result<Seed> {
+    pub(super) fn begin(&self, cloned: bool) -> io::Result<Seed> {
         // A name that a crashed launcher of the same pid left is passed over, not joined.
-        self.begin_named(dir::fresh_name()).or_else(|_| self.begin_named(dir::fresh_name()))
+        self.begin_named(dir::fresh_name(), cloned).or_else(|_| self.begin_named(dir::fresh_name(), cloned))
     }
 
-    fn begin_named(&self, name: CString) -> io::Result<Seed> {
-        Ok(Seed { unified: self.unified.as_ref().map(|base| Dir::make(base, &name)).transpose()?, name })
+    fn begin_named(&self, name: CString, cloned: bool) -> io::Result<Seed> {
+        let unified = self.unified.as_ref().filter(|_| cloned);
+        Ok(Seed { unified: unified.map(|base| Dir::make(base, &name)).transpose()?, name })
     }
 
     /// Everything is made or nothing but the seed is left, in which a child lives already.
     pub(super) fn complete(&self, seed: Seed, with_cpu: bool) -> Result<(Group, Vec<OwnedFd>), (io::Error, Seed)> {
-        let cpu = self.cpu.as_ref().filter(|_| with_cpu || self.joint);
-        let bases = [Some(&self.memory), Some(&self.pids), cpu, self.cpuacct.as_ref()];
+        let counted = seed.unified.is_some();
+        let cpu = self.cpu.as_ref().filter(|_| with_cpu || !counted && matches!(self.cpuacct, Cpuacct::Joint));
+        let cpuacct = if counted { None } else { self.cpuacct() };
+        let bases = [Some(&self.memory), Some(&self.pids), cpu, cpuacct];
         let mut made: [Option<Dir>; 4] = [const { None }; 4];
         let mut joins = vec![];
         for (base, slot) in bases.into_iter().zip(&mut made) {
@@ -158,10 +174,6 @@ impl Seed {
 impl Group {
     fn counts_cpu(&self) -> Option<&Dir> {
         self.cpuacct.as_ref().or(self.cpu.as_ref())
-    }
-
-    pub(super) fn unified(&self) -> Option<BorrowedFd<'_>> {
-        self.unified.as_ref().map(Dir::fd)
     }
 
     pub(super) fn limit(&self, limits: &Limits, tasks: u64) -> io::Result<()> {

@@ -18,7 +18,7 @@ const CELL_NAMESPACES: i32 =
 
 impl Launcher {
     pub(super) fn make_cell(&self, shape: Shape) -> Result<Cell, Failure> {
-        let seed = self.base(shape).begin().map_err(failed("make the cgroup", ""))?;
+        let seed = self.base(shape).begin(!shape.porter).map_err(failed("make the cgroup", ""))?;
         let (leash, theirs) = match socket::pair() {
             Ok(pair) => pair,
             Err(e) => {

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::inside::{AT, BUILT, PORTER};
-use crate::cell::{self, GID, Step, UID, c_path, root};
+use crate::cell::{self, Aside, GID, Step, UID, c_path, root};
 use crate::spec::{CALL_AT, Network};
 use crate::sys::process::{self, CArray};
 use crate::sys::{signal, socket};
@@ -56,7 +56,8 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     let own = rustix::fs::open("/proc/self/exe", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let own = own.step("open", "/proc/self/exe")?;
 
-    be_alone(plan.network)?;
+    be_alone()?;
+    let mut aside = Aside::unless(plan.network == Network::Full)?;
     signal::reset();
     rustix::process::umask(Mode::empty());
     process::new_session_keyring().step("new keyring", "")?;
@@ -66,7 +67,10 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
     let mut container = root::build_within(image.first().map(AsFd::as_fd))?;
     let scratch = cell::furnish(&plan, (plan_fd.as_fd(), contents), trees)?;
-    container.detach()?;
+    cell::let_go(&mut container, &mut aside)?;
+    if let Some(aside) = aside {
+        aside.finish()?;
+    }
     if plan.network.has_loopback() {
         socket::loopback_up().step("bring up loopback", "")?;
     }
@@ -77,10 +81,9 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
 }
 
 /// In namespaces of its own, as the one user there is in them.
-fn be_alone(network: Network) -> Result<(), Failure> {
+fn be_alone() -> Result<(), Failure> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let own_network = if network == Network::Full { 0 } else { libc::CLONE_NEWNET };
-    process::unshare(NAMESPACES | own_network).step("new namespaces in the container", "")?;
+    process::unshare(NAMESPACES).step("new namespaces in the container", "")?;
     let write = |name: &str, text: String| std::fs::write(format!("/proc/self/{name}"), text);
     // Where it is denied already, it stays so.
     let _ = write("setgroups", "deny".into());
