@@ -114,7 +114,7 @@ endurance:
 
 # Side by side with peers, as ratios, into docs/benchmarks.md.
 bench: build
-	@which bwrap >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap; }
+	@which bwrap wrk >/dev/null 2>&1 || { apt-get update -qq && apt-get install -y -qq bubblewrap wrk; }
 	$(CARGO) build --release --quiet --examples -p hotcell-sandbox -p hotcell-engine
 	bench/run
 

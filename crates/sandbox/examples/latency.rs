@@ -1,5 +1,7 @@
-//! How long a library call takes with the launcher up, beside a bare fork and exec: `latency [RUNS]`, one JSON line.
+//! How long a library call takes with the launcher up, beside a bare fork and exec, and how many a second several threads make:
+//! `latency [RUNS [THREADS]]`, one JSON line.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use hotcell_sandbox::{Launcher, Limits, Network, OnViolation, Spec, Streams, Tree};
@@ -50,9 +52,29 @@ fn measure(runs: usize, mut one: impl FnMut()) -> (f64, f64) {
     (times[runs / 2], times[runs * 99 / 100])
 }
 
+/// Runs a second, by so many threads.
+fn throughput(runs: usize, threads: usize, one: impl Fn() + Sync) -> f64 {
+    let left = AtomicUsize::new(runs);
+    let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while take() {
+                    one();
+                }
+            });
+        }
+    });
+    runs as f64 / start.elapsed().as_secs_f64()
+}
+
 fn main() {
     let launcher = Launcher::start(1).expect("the launcher starts");
-    let runs = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1000);
+    // As a service has it.
+    let served = Launcher::start(4).expect("the launcher starts");
+    let number = |n: usize, usual| std::env::args().nth(n).and_then(|n| n.parse().ok()).unwrap_or(usual);
+    let (runs, threads) = (number(1, 1000), number(2, 8));
     let spec = spec();
     let cell = || drop(launcher.run(&spec, Streams::default()).expect("cells run here"));
     let bare = || assert!(std::process::Command::new("/bin/true").status().is_ok_and(|s| s.success()));
@@ -67,7 +89,9 @@ fn main() {
         of[of.len() / 2]
     };
     let ((cell50, cell99), (bare50, bare99)) = (median(&mut cells), median(&mut bares));
+    let a_second = throughput(runs, threads, || drop(served.run(&spec, Streams::default()).expect("cells run here")));
     println!(
-        "{{\"cell_p50_us\": {cell50:.0}, \"cell_p99_us\": {cell99:.0}, \"bare_p50_us\": {bare50:.0}, \"bare_p99_us\": {bare99:.0}}}"
+        "{{\"cell_p50_us\": {cell50:.0}, \"cell_p99_us\": {cell99:.0}, \"bare_p50_us\": {bare50:.0}, \"bare_p99_us\": {bare99:.0}, \
+         \"a_second\": {a_second:.0}}}"
     );
 }
