@@ -18,15 +18,16 @@ use crate::files::{open_regular, read_text};
 use crate::request::{Capsule, Program, Request, compile_limits, default_limits};
 use crate::trigger::{self, Trigger};
 
-const BUILT_IN: [&str; 8] = [
-    include_str!("../policies/balanced.toml"),
-    include_str!("../policies/fast.toml"),
-    include_str!("../policies/high_security.toml"),
-    include_str!("../policies/permissive.toml"),
-    include_str!("../policies/restricted.toml"),
-    include_str!("../policies/standard.toml"),
-    include_str!("../policies/strict.toml"),
-    include_str!("../policies/yellow_lane.toml"),
+/// By `policy_id`.
+const BUILT_IN: [(&str, &str); 8] = [
+    ("balanced", include_str!("../policies/balanced.toml")),
+    ("fast", include_str!("../policies/fast.toml")),
+    ("high_security", include_str!("../policies/high_security.toml")),
+    ("permissive", include_str!("../policies/permissive.toml")),
+    ("restricted", include_str!("../policies/restricted.toml")),
+    ("standard", include_str!("../policies/standard.toml")),
+    ("strict", include_str!("../policies/strict.toml")),
+    ("yellow_lane", include_str!("../policies/yellow_lane.toml")),
 ];
 
 /// A policy file is a page, not a book.
@@ -84,7 +85,7 @@ impl Policies {
 
     pub fn list(&self) -> Result<Vec<Known>, PolicyError> {
         let mut known = vec![];
-        for text in BUILT_IN {
+        for (_, text) in BUILT_IN {
             known.push(Known { policy: parse(text)?, text: text.to_owned(), built_in: true });
         }
         let files = self.own.iter().flat_map(|dir| fs::read_dir(dir).into_iter().flatten().flatten());
@@ -97,11 +98,8 @@ impl Policies {
     }
 
     pub fn get(&self, name: &str) -> Result<Known, PolicyError> {
-        for text in BUILT_IN {
-            let policy = parse(text)?;
-            if policy.policy_id == name {
-                return Ok(Known { policy, text: text.to_owned(), built_in: true });
-            }
+        if let Some((_, text)) = BUILT_IN.into_iter().find(|(id, _)| *id == name) {
+            return Ok(Known { policy: parse(text)?, text: text.to_owned(), built_in: true });
         }
         if let Some(path) = self.file(name).filter(|path| path.exists()) {
             let text = read(&path)?;

@@ -132,7 +132,7 @@ fn over_quota(
         let sql = "SELECT created_ms FROM records WHERE COALESCE(tenant_id, '') = ?1 AND policy_id = ?2 AND created_ms > ?3 \
                    AND status <> 'denied' ORDER BY created_ms DESC LIMIT 1 OFFSET ?4";
         let oldest: Option<i64> = db
-            .prepare(sql)?
+            .prepare_cached(sql)?
             .query_row(
                 params![record.tenant_id.as_deref().unwrap_or(""), record.policy_id, now_ms - window, limit as i64 - 1],
                 |row| row.get(0),
@@ -145,7 +145,7 @@ fn over_quota(
     }
     if let Some(limit) = policy.max_concurrent {
         let sql = format!("SELECT {OWNER} FROM records WHERE COALESCE(tenant_id, '') = ?1 AND status = 'running'");
-        let mut asked = db.prepare(&sql)?;
+        let mut asked = db.prepare_cached(&sql)?;
         let rows = asked.query_map([record.tenant_id.as_deref().unwrap_or("")], |row| Owner::of(row, 0))?;
         let mut living = Living::default();
         let going = rows.collect::<Result<Vec<_>, _>>()?.into_iter().filter(|owner| living.has(*owner)).count() as u64;

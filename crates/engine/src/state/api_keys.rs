@@ -103,18 +103,19 @@ impl Store {
     }
 
     fn api_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let mut asked = self.db.prepare(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at DESC"))?;
+        let mut asked = self.db.prepare_cached(&format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at DESC"))?;
         let rows = asked.query_map([], key_of)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     fn has_api_keys(&self) -> Result<bool, StoreError> {
-        let mut asked = self.db.prepare("SELECT EXISTS (SELECT 1 FROM api_keys)")?;
+        let mut asked = self.db.prepare_cached("SELECT EXISTS (SELECT 1 FROM api_keys)")?;
         Ok(asked.query_row([], |row| row.get(0))?)
     }
 
     fn api_key(&self, id: &str) -> Result<Option<(ApiKey, String)>, StoreError> {
-        let mut asked = self.db.prepare(&format!("SELECT {COLUMNS}, secret_sha256 FROM api_keys WHERE key_id = ?1"))?;
+        let mut asked =
+            self.db.prepare_cached(&format!("SELECT {COLUMNS}, secret_sha256 FROM api_keys WHERE key_id = ?1"))?;
         Ok(asked.query_row([id], |row| Ok((key_of(row)?, row.get(8)?))).optional()?)
     }
 

@@ -8,6 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use rustix::fs::FlockOperation;
@@ -63,6 +64,8 @@ struct Head {
 pub struct Audit {
     dir: PathBuf,
     key: SigningKey,
+    /// The head that was signed here last: to find it again proves as much as its signature.
+    signed: Arc<Mutex<Vec<u8>>>,
 }
 
 /// What is wrong with a log, and where.
@@ -83,7 +86,7 @@ pub struct Verified {
 impl Audit {
     pub(super) fn open(dir: PathBuf, key: SigningKey) -> Result<Audit, AuditError> {
         fs::create_dir_all(&dir).map_err(|error| AuditError::Io { path: dir.clone(), error })?;
-        Ok(Audit { dir, key })
+        Ok(Audit { dir, key, signed: Arc::default() })
     }
 
     /// Adds an entry, or says why nothing may run.
@@ -93,11 +96,12 @@ impl Audit {
             move |error| AuditError::Io { path, error }
         };
         let _lock = self.lock(FlockOperation::LockExclusive).map_err(failed(&self.dir.join("lock")))?;
-        let (seq, prev) = self.last()?;
+        let newest = self.files().pop();
+        let (seq, prev) = self.last(newest.as_deref())?;
         let at = jiff::Timestamp::now().to_string();
         // A clock that went back does not take the log back.
         let today = self.dir.join(format!("{}.jsonl", at.get(..10).unwrap_or("log")));
-        let path = self.files().last().cloned().map_or(today.clone(), |newest| newest.max(today));
+        let path = newest.map_or(today.clone(), |newest| newest.max(today));
         let mut entry = Entry { seq: seq + 1, at, event: event.to_owned(), data, prev, tag: String::new() };
         entry.tag = self.tag(&entry);
         let (line, hash) = sealed(&entry).map_err(failed(&path))?;
@@ -133,9 +137,14 @@ impl Audit {
             .finalize())
     }
 
+    fn signed(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.signed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn write_head(&self, seq: u64, hash: &str) -> io::Result<()> {
         let sig = hex(&self.key.sign(statement(seq, hash).as_bytes()).to_bytes());
         let (path, bytes) = (self.dir.join("head"), serde_json::to_vec(&Head { seq, hash: hash.to_owned(), sig })?);
+        self.signed().clone_from(&bytes);
         match OpenOptions::new().write(true).open(&path) {
             // In place: one write into one sector, which needs no room; it is never shorter than the one before, and who
             // reads it holds the lock. A new file in its place would be written out at once, which takes longer than all else.
@@ -150,23 +159,23 @@ impl Audit {
     }
 
     /// Number and hash of the newest entry. A crash between an entry and its head leaves one entry more.
-    fn last(&self) -> Result<(u64, String), AuditError> {
+    fn last(&self, newest: Option<&Path>) -> Result<(u64, String), AuditError> {
         let damaged = |what: &str| AuditError::Damaged(what.to_owned());
-        let newest = self.files().last().cloned();
-        let line = match &newest {
-            Some(file) => last_line(file).map_err(|error| AuditError::Io { path: file.clone(), error })?,
+        let line = match newest {
+            Some(file) => last_line(file).map_err(|error| AuditError::Io { path: file.to_owned(), error })?,
             None => None,
         };
         let head = match fs::read(self.dir.join("head")) {
-            Ok(bytes) => Some(serde_json::from_slice::<Head>(&bytes).map_err(|_| damaged("its head is not readable"))?),
+            Ok(bytes) => {
+                let head = serde_json::from_slice::<Head>(&bytes).map_err(|_| damaged("its head is not readable"))?;
+                if *self.signed() != bytes && !is_signed(&head, &self.key.verifying_key()) {
+                    return Err(damaged("its head is not signed by the key of this place"));
+                }
+                Some(head)
+            }
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(AuditError::Io { path: self.dir.join("head"), error }),
         };
-        if let Some(head) = &head
-            && !is_signed(head, &self.key.verifying_key())
-        {
-            return Err(damaged("its head is not signed by the key of this place"));
-        }
         let known = head.as_ref().map_or((0, ORIGIN), |head| (head.seq, head.hash.as_str()));
         match line.map(|line| opened(&line)) {
             None if known.0 == 0 => Ok((0, ORIGIN.to_owned())),

@@ -50,11 +50,11 @@ pub(super) fn take_run(
             return Ok(Some(LeaseRefusal::Revoked { id, by, reason }));
         }
         let sql = "SELECT EXISTS (SELECT 1 FROM leases WHERE lease_id = ?1)";
-        if lease.parent.is_some() && db.prepare(sql)?.query_row([&id], |row| row.get(0))? {
+        if lease.parent.is_some() && db.prepare_cached(sql)?.query_row([&id], |row| row.get(0))? {
             return Ok(Some(LeaseRefusal::NotAPart("its lease_id is that of another lease".into())));
         }
         let sql = "SELECT COUNT(*) FROM lease_runs WHERE fingerprint = ?1";
-        let runs: i64 = db.prepare(sql)?.query_row([fingerprint(lease)], |row| row.get(0))?;
+        let runs: i64 = db.prepare_cached(sql)?.query_row([fingerprint(lease)], |row| row.get(0))?;
         if runs as u64 >= lease.limits.max_runs {
             return Ok(Some(LeaseRefusal::UsedUp { id, most: lease.limits.max_runs }));
         }
@@ -75,7 +75,7 @@ fn fingerprint(lease: &Lease) -> String {
 
 fn revocation(db: &Connection, id: &str) -> Result<Option<(String, String)>, StoreError> {
     let sql = "SELECT by_whom, reason FROM revocations WHERE lease_id = ?1";
-    Ok(db.prepare(sql)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+    Ok(db.prepare_cached(sql)?.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
 }
 
 /// Uses up an approval of very this request, if there is one. Otherwise the one that is asked for: a new one, or the one
@@ -91,7 +91,7 @@ pub(super) fn take_approval(
         let sql = "SELECT body FROM approvals WHERE request_hash = ?1 AND policy_id = ?2 AND tenant_id = ?3 AND status = ?4 \
                    AND expires_ms > ?5 ORDER BY expires_ms LIMIT 1";
         let values = params![asked.request_hash, asked.policy_id, tenant, status, now_ms];
-        Ok(db.prepare(sql)?.query_row(values, body).optional()?)
+        Ok(db.prepare_cached(sql)?.query_row(values, body).optional()?)
     };
     if let Some(mut granted) = find("granted")? {
         (granted.status, granted.record_id) = (ApprovalStatus::Used, Some(record.record_id.clone()));
@@ -162,7 +162,7 @@ impl Store {
                    (SELECT COUNT(*) FROM lease_runs r WHERE r.lease_id = l.lease_id), \
                    (SELECT by_whom FROM revocations v WHERE v.lease_id = l.lease_id) \
                    FROM leases l ORDER BY lease_id DESC LIMIT 1000";
-        let mut asked = self.db.prepare(sql)?;
+        let mut asked = self.db.prepare_cached(sql)?;
         let rows = asked.query_map([], |row| {
             Ok(IssuedLease {
                 lease_id: row.get(0)?,
@@ -191,7 +191,7 @@ impl Store {
     /// By the id that a record has: what was handed on is revoked with what it was made from.
     pub(super) fn revocation_of_run(&self, record_id: &str) -> Result<Option<(String, String)>, StoreError> {
         let sql = "SELECT v.by_whom, v.reason FROM lease_runs r JOIN revocations v ON v.lease_id = r.lease_id WHERE r.record_id = ?1 LIMIT 1";
-        Ok(self.db.prepare(sql)?.query_row([record_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        Ok(self.db.prepare_cached(sql)?.query_row([record_id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
     }
 
     /// Revokes, and returns the processes that run something under it.
@@ -208,7 +208,7 @@ impl Store {
             "SELECT DISTINCT {OWNER} FROM records JOIN lease_runs USING (record_id) \
              WHERE status = 'running' AND lease_runs.lease_id = ?1"
         );
-        let mut asked = self.db.prepare(&sql)?;
+        let mut asked = self.db.prepare_cached(&sql)?;
         let rows = asked.query_map([id], |row| Owner::of(row, 0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -216,12 +216,12 @@ impl Store {
     /// Whether a lease of this id was issued here, or used.
     pub(super) fn knows_lease(&self, id: &str) -> Result<bool, StoreError> {
         let sql = "SELECT EXISTS (SELECT 1 FROM leases WHERE lease_id = ?1) OR EXISTS (SELECT 1 FROM lease_runs WHERE lease_id = ?1)";
-        Ok(self.db.prepare(sql)?.query_row([id], |row| row.get(0))?)
+        Ok(self.db.prepare_cached(sql)?.query_row([id], |row| row.get(0))?)
     }
 
     pub(super) fn approvals(&self, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
         let mut asked =
-            self.db.prepare("SELECT body, expires_ms FROM approvals ORDER BY approval_id DESC LIMIT 1000")?;
+            self.db.prepare_cached("SELECT body, expires_ms FROM approvals ORDER BY approval_id DESC LIMIT 1000")?;
         let rows = asked.query_map([], |row| Ok((body::<Approval>(row)?, row.get::<_, i64>(1)?)))?;
         let all = rows.collect::<Result<Vec<_>, _>>()?;
         Ok(all.into_iter().map(|(approval, expires)| as_of(approval, expires, now_ms)).collect())
@@ -229,7 +229,8 @@ impl Store {
 
     pub(super) fn approval(&self, id: &str, now_ms: i64) -> Result<Option<Approval>, StoreError> {
         let sql = "SELECT body, expires_ms FROM approvals WHERE approval_id = ?1";
-        let found = self.db.prepare(sql)?.query_row([id], |row| Ok((body::<Approval>(row)?, row.get::<_, i64>(1)?)));
+        let found =
+            self.db.prepare_cached(sql)?.query_row([id], |row| Ok((body::<Approval>(row)?, row.get::<_, i64>(1)?)));
         Ok(found.optional()?.map(|(approval, expires)| as_of(approval, expires, now_ms)))
     }
 
@@ -277,14 +278,14 @@ impl Store {
 
     pub(super) fn intents(&self) -> Result<Vec<(Intent, i64)>, StoreError> {
         let mut asked =
-            self.db.prepare("SELECT body, proposed_ms FROM intents ORDER BY proposed_ms DESC LIMIT 1000")?;
+            self.db.prepare_cached("SELECT body, proposed_ms FROM intents ORDER BY proposed_ms DESC LIMIT 1000")?;
         let rows = asked.query_map([], |row| Ok((body(row)?, row.get(1)?)))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     pub(super) fn intent(&self, id: &str) -> Result<Option<(Intent, i64)>, StoreError> {
         let sql = "SELECT body, proposed_ms FROM intents WHERE intent_id = ?1";
-        Ok(self.db.prepare(sql)?.query_row([id], |row| Ok((body(row)?, row.get(1)?))).optional()?)
+        Ok(self.db.prepare_cached(sql)?.query_row([id], |row| Ok((body(row)?, row.get(1)?))).optional()?)
     }
 }
 

@@ -68,9 +68,13 @@ const COLUMNS: &str = "record_id, sandbox_id, tenant_id, user_id, run_id, langua
      wall_time_seconds, cpu_seconds, memory_peak_mb, created_at, completed_at, error_message, failure_class, lease_id, \
      memory_average_mb, cpu_cores_average, cpu_cores_peak, processes_average, processes_peak, raised_by";
 
+/// More than there are.
+const STATEMENTS: usize = 64;
+
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Store, StoreError> {
         let mut db = Connection::open(path)?;
+        db.set_prepared_statement_cache_capacity(STATEMENTS);
         db.busy_timeout(PATIENCE)?;
         // Most runs are alone here: each would put the log of what was written into the file, and throw the log away, in
         // more time than the rest of it takes. It is done once in so many pages, which is what the next one has to read.
@@ -104,7 +108,7 @@ impl Store {
     /// Runs whose process is gone without a word.
     pub(super) fn orphans(&self) -> Result<Vec<String>, StoreError> {
         let sql = format!("SELECT record_id, {OWNER} FROM records WHERE status = 'running'");
-        let mut asked = self.db.prepare(&sql)?;
+        let mut asked = self.db.prepare_cached(&sql)?;
         let rows = asked.query_map([], |row| Ok((row.get::<_, String>(0)?, Owner::of(row, 1)?)))?;
         let all = rows.collect::<Result<Vec<_>, _>>()?;
         let mut living = Living::default();
@@ -124,27 +128,27 @@ impl Store {
     }
 
     pub(super) fn finish(&self, record: &ExecutionRecord) -> Result<(), StoreError> {
-        self.db.execute(
+        let mut update = self.db.prepare_cached(
             "UPDATE records SET status = ?2, exit_code = ?3, wall_time_seconds = ?4, cpu_seconds = ?5, memory_peak_mb = ?6, \
              completed_at = ?7, error_message = ?8, failure_class = ?9, memory_average_mb = ?10, cpu_cores_average = ?11, \
              cpu_cores_peak = ?12, processes_average = ?13, processes_peak = ?14 WHERE record_id = ?1",
-            params![
-                record.record_id,
-                record.status.name(),
-                record.exit_code,
-                record.wall_time_seconds,
-                record.cpu_seconds,
-                record.memory_peak_mb,
-                record.completed_at,
-                record.error_message,
-                record.failure_class.map(class_name),
-                record.memory_average_mb,
-                record.cpu_cores_average,
-                record.cpu_cores_peak,
-                record.processes_average,
-                record.processes_peak,
-            ],
         )?;
+        update.execute(params![
+            record.record_id,
+            record.status.name(),
+            record.exit_code,
+            record.wall_time_seconds,
+            record.cpu_seconds,
+            record.memory_peak_mb,
+            record.completed_at,
+            record.error_message,
+            record.failure_class.map(class_name),
+            record.memory_average_mb,
+            record.cpu_cores_average,
+            record.cpu_cores_peak,
+            record.processes_average,
+            record.processes_peak,
+        ])?;
         Ok(())
     }
 
@@ -155,7 +159,7 @@ impl Store {
              AND (?6 IS NULL OR policy_id = ?6) AND (?7 IS NULL OR created_ms >= ?7) AND (?8 IS NULL OR created_ms < ?8) \
              AND (?9 IS NULL OR record_id < ?9) ORDER BY record_id DESC LIMIT ?10"
         );
-        let mut asked = self.db.prepare(&sql)?;
+        let mut asked = self.db.prepare_cached(&sql)?;
         let rows = asked.query_map(
             params![
                 filter.tenant,
@@ -176,7 +180,7 @@ impl Store {
 
     pub(super) fn get(&self, record_id: &str) -> Result<Option<ExecutionRecord>, StoreError> {
         let sql = format!("SELECT {COLUMNS} FROM records WHERE record_id = ?1");
-        Ok(self.db.prepare(&sql)?.query_row([record_id], record_of).optional()?)
+        Ok(self.db.prepare_cached(&sql)?.query_row([record_id], record_of).optional()?)
     }
 
     pub(super) fn stats(&self, tenant: Option<&str>) -> Result<Stats, StoreError> {
@@ -185,7 +189,7 @@ impl Store {
         // One look at each row, and no text of it copied but the first of its kind: counting in SQL takes a look for each.
         let sql = "SELECT status, COALESCE(language, 'command'), policy_id, failure_class, wall_time_seconds \
                    FROM records WHERE (?1 IS NULL OR tenant_id = ?1)";
-        let mut asked = self.db.prepare(sql)?;
+        let mut asked = self.db.prepare_cached(sql)?;
         let mut rows = asked.query([tenant])?;
         while let Some(row) = rows.next()? {
             let counts =
@@ -250,7 +254,7 @@ pub(super) fn insert(
         "INSERT INTO records ({COLUMNS}, created_ms, {OWNER}) VALUES \
          (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
     );
-    db.prepare(&sql)?.execute(params![
+    db.prepare_cached(&sql)?.execute(params![
         record.record_id,
         record.sandbox_id,
         record.tenant_id,

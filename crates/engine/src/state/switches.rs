@@ -37,7 +37,7 @@ impl Store {
                    EXISTS (SELECT 1 FROM switches s WHERE s.tenant_id = '' OR s.tenant_id = records.tenant_id) OR \
                    EXISTS (SELECT 1 FROM lease_runs JOIN revocations USING (lease_id) \
                    WHERE lease_runs.record_id = records.record_id))";
-        let mut asked = self.db.prepare(sql)?;
+        let mut asked = self.db.prepare_cached(sql)?;
         let rows = asked.query_map([self.owner.pid, self.owner.start], |row| row.get(0))?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -52,7 +52,8 @@ impl Store {
     }
 
     pub(super) fn switches(&self) -> Result<Vec<Switch>, StoreError> {
-        let mut asked = self.db.prepare("SELECT tenant_id, reason, by_whom, since FROM switches ORDER BY tenant_id")?;
+        let mut asked =
+            self.db.prepare_cached("SELECT tenant_id, reason, by_whom, since FROM switches ORDER BY tenant_id")?;
         let rows = asked.query_map([], switch_of)?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -65,14 +66,14 @@ impl Store {
 fn owners_under_switch(db: &Connection, tenant: Option<&str>) -> Result<Vec<Owner>, StoreError> {
     let sql =
         format!("SELECT DISTINCT {OWNER} FROM records WHERE status = 'running' AND (?1 IS NULL OR tenant_id = ?1)");
-    let mut asked = db.prepare(&sql)?;
+    let mut asked = db.prepare_cached(&sql)?;
     let rows = asked.query_map([tenant], |row| Owner::of(row, 0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn switch_for(db: &Connection, tenant: Option<&str>) -> Result<Option<Switch>, StoreError> {
     let sql = "SELECT tenant_id, reason, by_whom, since FROM switches WHERE tenant_id = '' OR tenant_id = ?1 ORDER BY tenant_id LIMIT 1";
-    Ok(db.prepare(sql)?.query_row([tenant.unwrap_or("")], switch_of).optional()?)
+    Ok(db.prepare_cached(sql)?.query_row([tenant.unwrap_or("")], switch_of).optional()?)
 }
 
 fn switch_of(row: &Row<'_>) -> rusqlite::Result<Switch> {
