@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::log::Log;
 use crate::problem::Problem;
+use crate::transcript::Transcript;
 
 /// How a run was asked for.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct How {
     /// Somebody comes back for it: it is in the state directory before it begins, and its output is told while it goes.
     pub is_kept: bool,
     pub idempotency: Option<Idempotency>,
+    /// For who wants all of its output in its order.
+    pub transcript: Option<Arc<Transcript>>,
     /// The caller's own.
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
