@@ -122,10 +122,15 @@ impl Run {
         *self.ended.borrow()
     }
 
-    /// Waits for its end, which is an Outcome, or why there is none.
-    pub async fn end(&self) -> Result<Box<Outcome>, Problem> {
+    /// Waits for its end, whatever it is.
+    pub async fn ended(&self) {
         // The sender lives as long as this.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    /// Waits for its end, which is an Outcome, or why there is none.
+    pub async fn end(&self) -> Result<Box<Outcome>, Problem> {
+        self.ended().await;
         let none = || Err(Problem::internal(&"a run ended without a result"));
         self.stage().result.clone().unwrap_or_else(none)
     }

@@ -145,6 +145,21 @@ fn a_signal_that_ends_a_program_ends_it() {
 }
 
 #[test]
+fn a_program_that_does_not_read_does_not_keep_others_from_being_heard() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let mut socket = Socket::open(&service, AT);
+    socket.say(&init("bash", "echo up; while :; do sleep 1; done"));
+    while next(&mut socket).expect("it is open")["type"] != "data" {}
+    // More than a pipe holds.
+    for _ in 0..10 {
+        socket.say(&json!({ "type": "data", "stream": "stdin", "data": "x".repeat(20_000) }));
+    }
+    socket.say(&json!({ "type": "signal", "signal": "SIGTERM" }));
+    assert_eq!(all(&mut socket).2, done());
+}
+
+#[test]
 fn who_goes_away_takes_his_run_with_him() {
     let place = Place::new();
     let mounts = host_mounts();

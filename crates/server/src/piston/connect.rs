@@ -6,7 +6,6 @@
 //!
 //! Who goes away, or is sent away, takes his run with him.
 
-use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use hotcell_contract::{KeyScope, Outcome, TerminalEvent};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Stage, signal};
 use super::request::Asked;
@@ -63,48 +62,48 @@ pub(super) async fn connect(
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (mut out, mut from) = socket.split();
-        if let Some((code, reason)) = talk(&service, &caller, &mut out, &mut from).await {
-            let _ = out.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
-        }
+        talk(&service, &caller, &mut out, &mut from).await;
         drop(seat);
     }))
 }
 
-/// From the first word to the last. Nothing: the client has gone.
-async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from: &mut In) -> Option<Close> {
-    let init = match first(from).await {
-        Ok(init) => init,
-        Err(Ended::Gone) => return None,
-        Err(Ended::Close(close)) => return Some(close),
-        Err(Ended::Said(message)) => return error(out, &message).await,
+/// From the first word to the last.
+async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from: &mut In) {
+    let begun = match first(from).await {
+        Ok(init) => begin(service, caller, init).await.map_err(|refusal| Ended::Said(refusal.message())),
+        Err(ended) => Err(ended),
     };
-    let begun = match begin(service, caller, init).await {
+    let begun = match begun {
         Ok(begun) => begun,
-        Err(refusal) => return error(out, &refusal.message()).await,
+        Err(ended) => return close(out, ended).await,
     };
     let run = Arc::clone(&begun.run);
-    let mut input = run
-        .to_stdin
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
-        .and_then(|fd| pipe::Sender::from_owned_fd(fd).ok());
+    let input = run.to_stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut input = input.and_then(|fd| pipe::Sender::from_owned_fd(fd).ok());
     let ended = tokio::select! {
-        told = tell(&begun, out) => told,
-        heard = listen(service, &begun, from, &mut input) => Err(heard),
+        ended = tell(&begun, out) => ended,
+        ended = listen(service, &begun, from, &mut input) => ended,
     };
-    let close = match ended {
-        Ok(()) => Some(DONE),
-        Err(Ended::Close(close)) => Some(close),
-        Err(Ended::Said(message)) => error(out, &message).await,
-        Err(Ended::Gone) => None,
+    drop(begun);
+    close(out, ended).await;
+    // The input stays open until then: its end may be what lets the program end as if all were well.
+    run.ended().await;
+}
+
+/// The last word.
+async fn close(out: &mut Out, ended: Ended) {
+    let (code, reason) = match ended {
+        Ended::Gone => return,
+        Ended::Close(close) => close,
+        Ended::Said(message) => {
+            let told = say(out, &json!({ "type": "error", "message": message })).await;
+            if told.is_err() {
+                return;
+            }
+            TOLD
+        }
     };
-    if !run.has_ended() {
-        drop(begun);
-        // The input stays open until then: its end may be what lets the program end as if all were well.
-        let _ = timeout(service.settings.grace, run.end()).await;
-    }
-    close
+    let _ = out.send(Message::Close(Some(CloseFrame { code, reason: reason.into() }))).await;
 }
 
 type Out = SplitSink<WebSocket, Message>;
@@ -126,10 +125,6 @@ impl From<Problem> for Ended {
 
 async fn say(out: &mut Out, what: &Value) -> Result<(), Ended> {
     out.send(Message::Text(what.to_string().into())).await.map_err(|_| Ended::Gone)
-}
-
-async fn error(out: &mut Out, message: &str) -> Option<Close> {
-    say(out, &json!({ "type": "error", "message": message })).await.ok().map(|()| TOLD)
 }
 
 /// The next message with something in it.
@@ -192,7 +187,14 @@ async fn begin(service: &Arc<Service>, caller: &auth::Caller, init: Value) -> Re
 }
 
 /// Stages and what is said in them, until the run has ended.
-async fn tell(begun: &Begun, out: &mut Out) -> Result<(), Ended> {
+async fn tell(begun: &Begun, out: &mut Out) -> Ended {
+    match tell_all(begun, out).await {
+        Ok(()) => Ended::Close(DONE),
+        Err(ended) => ended,
+    }
+}
+
+async fn tell_all(begun: &Begun, out: &mut Out) -> Result<(), Ended> {
     let Begun { runtime, run, transcript, .. } = begun;
     let mut stage = None;
     loop {
@@ -211,7 +213,7 @@ async fn tell(begun: &Begun, out: &mut Out) -> Result<(), Ended> {
         }
         tokio::select! {
             () = transcript.more() => {}
-            _ = run.end() => {}
+            () = run.ended() => {}
             () = tokio::time::sleep(STREAM_PULSE) => {
                 out.send(Message::Ping(Default::default())).await.map_err(|_| Ended::Gone)?;
             }
@@ -262,44 +264,46 @@ async fn leave(
     say(out, &exit).await
 }
 
-/// Until the client goes away, or does what it must not.
+/// Until the client goes away, or does what it must not. It is listened to while the program does not read.
 async fn listen(service: &Arc<Service>, begun: &Begun, from: &mut In, input: &mut Option<pipe::Sender>) -> Ended {
+    let mut waiting = vec![];
     loop {
-        let message = match next(from).await {
-            Ok(message) => message,
-            Err(ended) => return ended,
-        };
-        if let Break(ended) = heed(service, begun, &message, input).await {
-            return ended;
+        tokio::select! {
+            message = next(from), if waiting.len() < MAX_MESSAGE => {
+                let heeded = message.and_then(|message| heed(service, begun, &message, &mut waiting));
+                if let Err(ended) = heeded {
+                    return ended;
+                }
+            }
+            written = write(input, &waiting), if !waiting.is_empty() => {
+                waiting.drain(..written);
+            }
         }
     }
 }
 
-async fn heed(
-    service: &Arc<Service>,
-    begun: &Begun,
-    message: &Value,
-    input: &mut Option<pipe::Sender>,
-) -> ControlFlow<Ended> {
-    match message["type"].as_str() {
-        Some("init") => Break(Ended::Close(ALREADY)),
-        Some("data") if message["stream"] != "stdin" => Break(Ended::Close(NOT_STDIN)),
-        Some("data") => {
-            if let (Some(to), Some(text)) = (input, message["data"].as_str()) {
-                // A program that reads no more has closed it; that is its own business.
-                let _ = to.write_all(text.as_bytes()).await;
-            }
-            Continue(())
-        }
-        Some("signal") => match message["signal"].as_str().and_then(signal) {
-            Some(signal) => {
-                send(service, begun, signal);
-                Continue(())
-            }
-            None => Break(Ended::Close(NO_SIGNAL)),
-        },
-        _ => Continue(()),
+/// How much of it is done with.
+async fn write(input: &mut Option<pipe::Sender>, bytes: &[u8]) -> usize {
+    match input {
+        // A program that reads no more has closed it; that is its own business.
+        Some(to) => to.write(bytes).await.unwrap_or(bytes.len()),
+        None => bytes.len(),
     }
+}
+
+/// `waiting` is what the program is still to read.
+fn heed(service: &Arc<Service>, begun: &Begun, message: &Value, waiting: &mut Vec<u8>) -> Result<(), Ended> {
+    match message["type"].as_str() {
+        Some("init") => return Err(Ended::Close(ALREADY)),
+        Some("data") if message["stream"] != "stdin" => return Err(Ended::Close(NOT_STDIN)),
+        Some("data") => waiting.extend(message["data"].as_str().unwrap_or_default().as_bytes()),
+        Some("signal") => {
+            let signal = message["signal"].as_str().and_then(signal).ok_or(Ended::Close(NO_SIGNAL))?;
+            send(service, begun, signal);
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// A cell takes no signals from outside: those with which people end a program end the run, others are taken and do nothing.
