@@ -209,7 +209,7 @@ fn how_it_ended_is_told_by_evidence() {
 #[test]
 fn what_is_wrong_is_told_in_pistons_sentences() {
     let place = Place::new();
-    place.define("mine", "max_cpu_seconds = 2");
+    place.define("mine", "max_cpu_seconds = 2\nscratch_mb = 1");
     let service = place.serve(&["--policy", "mine"]);
     let file = || json!([{ "content": "exit" }]);
     let with = |more: Value| {
@@ -284,6 +284,11 @@ fn what_is_wrong_is_told_in_pistons_sentences() {
         let kind = format!("Content-Type: {kind}");
         is_refusal(&service.raw(request(method, path, &[&kind], body.as_bytes())), status, message);
     }
+    // Files that do not fit into the working directory.
+    let large = service
+        .post("/api/v2/execute", &with(json!({ "files": [{ "content": format!("exit #{}", "x".repeat(2 << 20)) }] })));
+    assert_eq!(large.status, 400);
+    assert!(large.json()["message"].as_str().expect("a sentence").contains("scratch"), "{}", large.text());
     let broken = service.ask("POST", "/api/v2/execute", &[], b"{\"language\": ");
     assert_eq!(broken.status, 400);
     assert!(broken.json()["message"].as_str().expect("a sentence").contains("not JSON"), "{}", broken.text());

@@ -19,7 +19,7 @@ use hotcell_contract::{KeyScope, Outcome, TerminalEvent};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::answer::{Stage, signal};
 use super::request::Asked;
@@ -40,6 +40,8 @@ use crate::waiting;
 const MAX_MESSAGE: usize = 1 << 20;
 /// To say what is to be run.
 const INIT_TIME: Duration = Duration::from_secs(1);
+/// For what a run has said, once it has ended: until then we hold it for who reads slowly.
+const LAST_WORDS: Duration = Duration::from_secs(30);
 
 /// Why it is closed.
 type Close = (u16, &'static str);
@@ -75,7 +77,10 @@ async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from
     };
     let begun = match begun {
         Ok(begun) => begun,
-        Err(ended) => return close(out, ended).await,
+        Err(ended) => {
+            let _ = timeout(LAST_WORDS, close(out, ended)).await;
+            return;
+        }
     };
     let run = Arc::clone(&begun.run);
     let input = run.to_stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -85,7 +90,7 @@ async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from
         ended = listen(service, &begun, from, &mut input) => ended,
     };
     drop(begun);
-    close(out, ended).await;
+    let _ = timeout(LAST_WORDS, close(out, ended)).await;
     // The input stays open until then: its end may be what lets the program end as if all were well.
     run.ended().await;
 }
@@ -188,9 +193,13 @@ async fn begin(service: &Arc<Service>, caller: &auth::Caller, init: Value) -> Re
 
 /// Stages and what is said in them, until the run has ended.
 async fn tell(begun: &Begun, out: &mut Out) -> Ended {
-    match tell_all(begun, out).await {
-        Ok(()) => Ended::Close(DONE),
-        Err(ended) => ended,
+    let patience = async {
+        begun.run.ended().await;
+        sleep(LAST_WORDS).await;
+    };
+    tokio::select! {
+        told = tell_all(begun, out) => told.map_or_else(|ended| ended, |()| Ended::Close(DONE)),
+        () = patience => Ended::Gone,
     }
 }
 
@@ -214,7 +223,7 @@ async fn tell_all(begun: &Begun, out: &mut Out) -> Result<(), Ended> {
         tokio::select! {
             () = transcript.more() => {}
             () = run.ended() => {}
-            () = tokio::time::sleep(STREAM_PULSE) => {
+            () = sleep(STREAM_PULSE) => {
                 out.send(Message::Ping(Default::default())).await.map_err(|_| Ended::Gone)?;
             }
         }
