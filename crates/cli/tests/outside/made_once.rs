@@ -38,7 +38,9 @@ pub fn node(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
     made_once(name, |dir| {
         std::fs::create_dir_all(dir).map_err(|e| e.to_string())?;
         let quiet = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error", "--prefix"];
-        did(Command::new("npm").args(quiet).arg(dir).args(packages))
+        // Without a network it is not to try for a minute.
+        let once = ["--fetch-retries=1", "--fetch-retry-mintimeout=1000"];
+        did(Command::new("npm").args(quiet).arg(dir).args(once).args(packages))
     })
 }
 
