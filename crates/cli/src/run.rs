@@ -415,6 +415,7 @@ pub(crate) fn request(
         output_bytes: args.output_limit,
         compile_wall_ms: millis(compile.timeout),
         compile_memory_bytes: compile.memory,
+        compile_cpu_ms: None,
         network: args.network.map(|network| match network {
             Net::None => NetworkPolicy::None,
             Net::Local => NetworkPolicy::Local,

@@ -61,6 +61,9 @@ const ETC: [&str; 2] = ["/etc/ld.so.cache", "/etc/alternatives"];
 /// What names and certificates are looked up in, where there is a network to use them. A broker looks names up itself.
 const ETC_NETWORK: [&str; 3] = ["/etc/ssl", "/etc/ca-certificates", "/etc/resolv.conf"];
 
+/// Of what a file takes at least.
+const PAGE: u64 = 4096;
+
 /// The cells of one request.
 pub(crate) struct Planned {
     pub(crate) run: Spec,
@@ -307,6 +310,9 @@ fn program(
         (None, _) => {}
     }
     granted(request, &mut run);
+    if let (true, Program::Source { source: Source::Given { files }, .. }) = (request.at_work, &request.program) {
+        put_to_work(&mut run, files)?;
+    }
     // A runtime's own threads are no processes of the program's.
     run.limits.processes += plan.threads;
     checked(&run)?;
@@ -321,6 +327,21 @@ fn program(
         language: Some(plan),
         args: args.to_vec(),
     })
+}
+
+/// Copies of the sources where the program starts. They take of its scratch.
+fn put_to_work(run: &mut Spec, files: &[(String, Vec<u8>)]) -> Result<(), PlanError> {
+    let taken: u64 = files.iter().map(|(_, bytes)| (bytes.len() as u64).next_multiple_of(PAGE)).sum();
+    if run.limits.scratch > 0 && taken > run.limits.scratch {
+        let (value, range) = (run.limits.scratch.to_string(), "as much as the files of the program take");
+        return Err(PlanError::Limit { name: "scratch", value, range });
+    }
+    let copy = |(name, bytes): &(String, Vec<u8>)| {
+        let path = Path::new("/work").join(name);
+        sandbox::File { path, mode: 0o644, bytes: bytes.clone() }
+    };
+    run.files.extend(files.iter().map(copy));
+    Ok(())
 }
 
 /// A cell for what is made once and read by all: nothing of the request's is in it, neither sources nor variables.

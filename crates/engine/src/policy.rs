@@ -190,6 +190,7 @@ pub struct AskedLimits {
     pub output_bytes: Option<u64>,
     pub compile_wall_ms: Option<u64>,
     pub compile_memory_bytes: Option<u64>,
+    pub compile_cpu_ms: Option<u64>,
     pub network: Option<NetworkPolicy>,
     /// For `restricted`: all of the policy's, when none are given.
     pub allowed_hosts: Vec<AllowedHost>,
@@ -274,6 +275,8 @@ pub fn settle(policy: Option<&Policy>, asked: &AskedLimits, request: &mut Reques
     lower("--file-size", &mut limits.file_size_bytes, asked.file_size_bytes, show_size)?;
     lower("--compile-timeout", &mut compile.wall_ms, asked.compile_wall_ms, in_ms)?;
     lower("--compile-memory", &mut compile.memory_bytes, asked.compile_memory_bytes, show_size)?;
+    // No policy says anything about it.
+    compile.cpu_ms = asked.compile_cpu_ms;
     let most = policy.map_or(NetworkPolicy::None, |policy| policy.network_policy);
     let network = asked.network.unwrap_or(most);
     if network > most {

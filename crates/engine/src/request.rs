@@ -24,6 +24,8 @@ pub struct Request {
     pub limits: Limits,
     /// Of the compiler, where there is one.
     pub compile: Limits,
+    /// Sources that are given are in the working directory too, where the program may change them.
+    pub at_work: bool,
     /// Where compiled programs are kept; `None` keeps none.
     pub cache: Option<PathBuf>,
     /// Which of the files that the program leaves are artifacts; all, when empty.
@@ -62,6 +64,7 @@ impl Request {
             env: vec![],
             limits: default_limits(),
             compile: compile_limits(),
+            at_work: false,
             cache: None,
             collect: vec![],
             capsule: None,

@@ -49,9 +49,18 @@ impl Caller {
 }
 
 pub(crate) fn caller(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
+    caller_with(service, headers, token(headers, bearer)?)
+}
+
+/// The same for clients that send nothing but the key as `Authorization`.
+pub(crate) fn caller_with_bare_key(service: &Service, headers: &HeaderMap) -> Result<Caller, Problem> {
+    caller_with(service, headers, token(headers, bare)?)
+}
+
+fn caller_with(service: &Service, headers: &HeaderMap, token: Option<&str>) -> Result<Caller, Problem> {
     let (found, has_keys) = {
         let keys = service.keys();
-        let found = match token(headers)? {
+        let found = match token {
             Some(token) => Some(keys.key_of_token(token)?),
             None => None,
         };
@@ -77,18 +86,27 @@ pub(crate) fn caller(service: &Service, headers: &HeaderMap) -> Result<Caller, P
     }
 }
 
+fn bearer(text: &str) -> Option<&str> {
+    let (scheme, token) = text.split_at_checked("bearer ".len())?;
+    scheme.eq_ignore_ascii_case("bearer ").then_some(token)
+}
+
+fn bare(text: &str) -> Option<&str> {
+    bearer(text).or_else(|| Some(text).filter(|text| !text.contains(' ')))
+}
+
+/// What of a header is the token, if it has one.
+type Way = fn(&str) -> Option<&str>;
+
 /// The token of one header; two that differ are a mistake or a trick.
-fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+fn token(headers: &HeaderMap, of_authorization: Way) -> Result<Option<&str>, Problem> {
     let bad = |why: &str| Problem::new(StatusCode::UNAUTHORIZED, "key", format!("the key cannot be read: {why}"));
     let mut found = None;
-    for (name, prefix) in [(header::AUTHORIZATION.as_str(), "bearer "), ("x-api-key", "")] {
+    let ways: [(&str, Way); 2] = [(header::AUTHORIZATION.as_str(), of_authorization), ("x-api-key", |text| Some(text))];
+    for (name, of) in ways {
         for value in headers.get_all(name) {
             let text = value.to_str().map_err(|_| bad("it has bytes that no key has"))?;
-            let is_ours = text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-            if !is_ours {
-                return Err(bad("send it as `Authorization: Bearer KEY`"));
-            }
-            let token = text[prefix.len()..].trim();
+            let token = of(text).ok_or_else(|| bad("send it as `Authorization: Bearer KEY`"))?.trim();
             if token.len() > MAX_TOKEN {
                 return Err(bad("it is too long"));
             }

@@ -337,6 +337,7 @@ fn limits(asked: &RunRequest) -> Result<AskedLimits, Problem> {
         output_bytes,
         compile_wall_ms,
         compile_memory_bytes,
+        compile_cpu_ms: None,
         network: asked.network,
         allowed_hosts: asked.allowed_hosts.iter().map(host).collect::<Result<_, _>>()?,
         on_violation: asked.on_violation,

@@ -12,7 +12,7 @@
 //! [`Service::start`] is all of it but HTTP, [`serve`] listens, [`Service::finish`] ends it in order.
 //!
 //! Whoever adds another surface (another protocol over the same runs) makes a `Job`, calls `submit`, and has in the `Run` its
-//! events while it goes ([`Run::log`]), its end ([`Run::end`]) and a way to call it off ([`Run::cancel`]).
+//! events while it goes ([`Run::log`], or a [`Transcript`] for who must miss nothing of its output), its end ([`Run::end`]) and a way to call it off ([`Run::cancel`]).
 //!
 //! tokio carries HTTP and nothing else. The engine's calls block, so they are made in the threads of `work`, or by
 //! [`Service::look`], which has a thread for them.
@@ -25,6 +25,7 @@ mod log;
 mod logging;
 mod metrics;
 mod openapi;
+mod piston;
 mod problem;
 mod queue;
 mod results;
@@ -33,6 +34,8 @@ mod service;
 mod settings;
 mod shutdown;
 mod streams;
+mod transcript;
+mod waiting;
 mod watch;
 mod work;
 
@@ -46,3 +49,4 @@ pub use problem::Problem;
 pub use run::{How, Run};
 pub use service::{ServeError, Service};
 pub use settings::{Keep, Settings};
+pub use transcript::{Piece, Transcript};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hotcell_contract::{FailureClass, HttpProblem};
 use hotcell_engine::{
@@ -125,15 +125,21 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.to_contract()).unwrap_or_default();
         let mut response = (self.status, body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        self.put_headers(response.headers_mut());
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response
+    }
+}
+
+impl Problem {
+    /// What is said beside the body.
+    pub(crate) fn put_headers(&self, headers: &mut HeaderMap) {
         if let Some(again_in) = self.again_in {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(again_in.as_secs_f64().ceil().max(1.0) as u64));
         }
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"hotcell\""));
         }
-        response
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::log::Log;
 use crate::problem::Problem;
+use crate::transcript::Transcript;
 
 /// How a run was asked for.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +21,8 @@ pub struct How {
     /// Somebody comes back for it: it is in the state directory before it begins, and its output is told while it goes.
     pub is_kept: bool,
     pub idempotency: Option<Idempotency>,
+    /// For who wants all of its output in its order.
+    pub transcript: Option<Arc<Transcript>>,
     /// The caller's own.
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
@@ -119,10 +122,15 @@ impl Run {
         *self.ended.borrow()
     }
 
-    /// Waits for its end, which is an Outcome, or why there is none.
-    pub async fn end(&self) -> Result<Box<Outcome>, Problem> {
+    /// Waits for its end, whatever it is.
+    pub async fn ended(&self) {
         // The sender lives as long as this.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    /// Waits for its end, which is an Outcome, or why there is none.
+    pub async fn end(&self) -> Result<Box<Outcome>, Problem> {
+        self.ended().await;
         let none = || Err(Problem::internal(&"a run ended without a result"));
         self.stage().result.clone().unwrap_or_else(none)
     }

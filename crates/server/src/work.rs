@@ -48,9 +48,14 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
             alerted.set(true);
             service.alerts.put(&run.id, &event);
         }
-        run.log.push(event);
+        if let Some(transcript) = &run.how.transcript {
+            transcript.put(&event);
+        }
+        if run.how.is_kept || !matches!(event.happened, Happened::Output(_)) {
+            run.log.push(event);
+        }
     };
-    let watch = Watch { output: run.how.is_kept, ..Watch::default() };
+    let watch = Watch { output: run.how.is_kept || run.how.transcript.is_some(), ..Watch::default() };
     let sentinel = Sentinel::new(&run.request_id, watch, &say);
     let leased = job.leased.take();
     let begun = begin(&mut service.state(), &job.request, &job.who, Some(&job.policy), leased.as_ref());

@@ -48,6 +48,15 @@ fn code_in_javascript_is_a_module_by_its_own_words() {
 }
 
 #[test]
+fn javascript_in_a_file_whose_name_says_nothing_fails_by_what_it_does() {
+    let place = Place::new();
+    for (code, class) in [("throw new Error('own')", "RuntimeError"), ("const x = ;", "SyntaxError")] {
+        let file = place.write("x.code", code);
+        place.run(["--lang", "js", file.to_str().expect("UTF-8")]).go().fails(class, 1);
+    }
+}
+
+#[test]
 fn code_in_java_is_named_after_its_class() {
     let place = Place::new();
     let run = |code: &str| place.run(["--lang", "java", "--code", code]).args(&["x"]).go();

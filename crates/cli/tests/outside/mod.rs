@@ -3,6 +3,7 @@
 
 mod files;
 mod hotcell;
+pub mod made_once;
 pub mod ran;
 
 use std::path::{Path, PathBuf};

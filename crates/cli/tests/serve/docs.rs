@@ -9,7 +9,7 @@ fn the_examples_of_the_service_do_what_they_say() {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/service.md")).expect("it is there");
     let examples: Vec<&str> = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    assert_eq!(examples.len(), 5);
+    assert_eq!(examples.len(), 6);
     let place = Place::new();
     let service = place.serve(&[]);
     // One shell for all of them: they go on from each other.
@@ -25,6 +25,7 @@ fn the_examples_of_the_service_do_what_they_say() {
         "event: exec_event.KILLED",
         "3",
         "\"tier\":\"L1\"",
+        "hello world b'\\\\x00\\\\xff'\\n",
     ]) {
         assert!(said.contains(part), "{part} is not in {said}");
     }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::harness::{Cell, Ran};
+use crate::harness::{Cell, Ran, made_once};
 
 pub type Files<'a> = &'a [(&'a str, &'a str)];
 
@@ -185,46 +184,12 @@ pub fn path_with(bin: &Path) -> String {
 /// A virtual environment with nothing in it, so that it is unittest that runs the tests.
 pub fn bare_python() -> &'static Path {
     static MADE: OnceLock<PathBuf> = OnceLock::new();
-    MADE.get_or_init(|| environment("python-bare", &["--without-pip"], &[]).expect("python3 has venv"))
+    MADE.get_or_init(|| made_once::python("python-bare", &["--without-pip"], &[]).expect("python3 has venv"))
 }
 
 /// One with pytest, ruff and mypy, or why there is none.
 pub fn python_with_tools() -> Result<&'static Path, &'static str> {
     static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let made = MADE.get_or_init(|| environment("python-tools", &[], &["pytest", "ruff", "mypy"]));
+    let made = MADE.get_or_init(|| made_once::python("python-tools", &[], &["pytest", "ruff", "mypy"]));
     made.as_deref().map_err(String::as_str)
-}
-
-/// The `bin` of a virtual environment that is made once, for all clones. It can't be below `target`: a clone may be in
-/// /tmp or /work, which inside of a cell are its own.
-fn environment(name: &str, flags: &[&str], packages: &[&str]) -> Result<PathBuf, String> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache =
-        variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))).ok_or("there is no HOME")?;
-    let dir = cache.join("hotcell/tests").join(name);
-    if !dir.exists() {
-        let new = dir.with_extension(std::process::id().to_string());
-        let made = make_environment(&new, flags, packages);
-        // Somebody else may have been faster.
-        let kept = made
-            .and_then(|()| std::fs::rename(&new, &dir).or_else(|e| dir.is_dir().then_some(()).ok_or(e.to_string())));
-        let _ = std::fs::remove_dir_all(&new);
-        kept?;
-    }
-    Ok(dir.join("bin"))
-}
-
-fn make_environment(dir: &Path, flags: &[&str], packages: &[&str]) -> Result<(), String> {
-    did(Command::new("python3").args(["-m", "venv"]).args(flags).arg(dir))?;
-    match packages {
-        [] => Ok(()),
-        _ => did(Command::new(dir.join("bin/pip")).args(["install", "--quiet"]).args(packages)),
-    }
-}
-
-fn did(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last = said.lines().last().unwrap_or_default();
-    output.status.success().then_some(()).ok_or_else(|| format!("{command:?}: {last}"))
 }

@@ -16,12 +16,12 @@ use crate::service::Service;
 use crate::settings::{BODY_TIME, MAX_BODY};
 
 /// Reads a body. As long as it is held, its size is counted among all that are.
-pub(super) struct Read {
+pub(crate) struct Read {
     bytes: Vec<u8>,
     _counted: tokio::sync::OwnedSemaphorePermit,
 }
 
-pub(super) async fn read(service: &Arc<Service>, headers: &HeaderMap, body: Body) -> Result<Read, Problem> {
+pub(crate) async fn read(service: &Arc<Service>, headers: &HeaderMap, body: Body) -> Result<Read, Problem> {
     let too_large = || {
         let detail = format!("the body has more than {MAX_BODY} bytes: give less");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
@@ -48,6 +48,10 @@ pub(super) async fn read(service: &Arc<Service>, headers: &HeaderMap, body: Body
 }
 
 impl Read {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -21,12 +21,27 @@ pub(super) async fn list(State(service): State<Arc<Service>>, caller: Caller) ->
     json(StatusCode::OK, &*found)
 }
 
-/// Who comes while somebody looks waits for what he finds.
-fn languages(service: &Service) -> Arc<LanguageList> {
+/// Who comes while somebody looks for the first time waits for what he finds; later, what is old is told while somebody looks.
+pub(crate) fn languages(service: &Arc<Service>) -> Arc<LanguageList> {
     let mut last = service.languages.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, found)) = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+    if let Some((at, found)) = last.as_mut() {
+        if at.elapsed() >= FRESH {
+            *at = Instant::now();
+            let service = Arc::clone(service);
+            // Without a thread it stays as old as it is until the next time.
+            let _ = std::thread::Builder::new().spawn(move || {
+                let found = look(&service);
+                *service.languages.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), found));
+            });
+        }
         return Arc::clone(found);
     }
+    let found = look(service);
+    *last = Some((Instant::now(), Arc::clone(&found)));
+    found
+}
+
+fn look(service: &Service) -> Arc<LanguageList> {
     let languages = survey(&service.launcher, &service.catalogue).into_iter().map(|language| LanguageSummary {
         name: language.name,
         aliases: language.aliases,
@@ -36,7 +51,5 @@ fn languages(service: &Service) -> Arc<LanguageList> {
         version: language.version,
         missing: language.missing,
     });
-    let found = Arc::new(LanguageList { languages: languages.collect() });
-    *last = Some((Instant::now(), Arc::clone(&found)));
-    found
+    Arc::new(LanguageList { languages: languages.collect() })
 }

@@ -3,15 +3,15 @@
 mod approvals;
 mod artifacts;
 mod attach;
-mod body;
+pub(crate) mod body;
 mod events;
-mod languages;
+pub(crate) mod languages;
 mod leases;
 pub(crate) mod listen;
 mod page;
 mod policies;
 mod records;
-mod runs;
+pub(crate) mod runs;
 mod status;
 mod switch;
 
@@ -27,6 +27,7 @@ use axum::routing::{delete, get, post};
 use serde::de::DeserializeOwned;
 
 use crate::auth::{self, Caller};
+use crate::piston;
 use crate::problem::Problem;
 use crate::service::Service;
 
@@ -58,6 +59,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/readyz", get(status::readyz))
         .route("/version", get(status::version))
         .route("/metrics", get(status::metrics))
+        .merge(piston::router())
         .method_not_allowed_fallback(|| async {
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", "this can't be done here: see /openapi.json")
         })

@@ -1,6 +1,6 @@
 //! Runs: asked for, looked at, called off.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::run::{How, Idempotency, Run};
 use crate::service::Service;
 use crate::settings::MAX_IDEMPOTENCY_KEY;
+use crate::waiting::{self, Waiting};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -89,7 +90,7 @@ async fn read(service: &Arc<Service>, uri: &Uri, headers: &HeaderMap, body: Body
 }
 
 /// What it reads is what somebody writes who attaches.
-fn with_live_input(mut job: Job) -> Result<Job, Problem> {
+pub(crate) fn with_live_input(mut job: Job) -> Result<Job, Problem> {
     if matches!(job.stdin, Stdin::Given(_)) {
         return Err(Problem::field("stdin", "with `attach` the input is written while it runs: leave `stdin` out"));
     }
@@ -118,23 +119,20 @@ pub(super) async fn ask(
     }
     let is_kept = !manner.wait || manner.keep;
     let how = How { is_kept, idempotency: idempotency.clone(), ..How::default() };
-    let (by, waiting) = (caller.clone(), Waiting::new(service));
-    let slot = Arc::clone(&waiting.slot);
-    let submitted = service.blocking(move |service| {
+    let by = caller.clone();
+    let submitted = waiting::submit(service, move |service| {
         let submitted = make(service).and_then(|mut job| {
             let asked_id = job.request.request_id.take().filter(|id| Some(id) != job.request.record_id.as_ref());
             job.request.request_id = Some(asked_id.unwrap_or_else(|| id.clone()));
             job.request.record_id = Some(id);
             service.submit(&by, job, how)
         });
-        match &submitted {
-            Ok(run) if !is_kept => slot.put(service, run),
-            Ok(_) => {}
-            Err(_) => idempotency.iter().for_each(|asked| service.results.unclaim(&by.tenant, asked)),
+        if submitted.is_err() {
+            idempotency.iter().for_each(|asked| service.results.unclaim(&by.tenant, asked));
         }
         submitted
     });
-    let run = submitted.await?;
+    let (run, waiting) = submitted.await?;
     answer(service, &run, &manner, Some(waiting)).await
 }
 
@@ -187,51 +185,6 @@ async fn answer(service: &Arc<Service>, run: &Arc<Run>, manner: &Manner, waiting
     let view = run.view();
     // Up to twenty megabytes of text.
     service.blocking(move |_| json(StatusCode::OK, &view)).await
-}
-
-/// Somebody who waits for a run. When he goes away, so does the run, be it going or only about to be.
-struct Waiting {
-    service: Arc<Service>,
-    slot: Arc<Slot>,
-}
-
-/// Where the one who waits and the one who makes the run meet.
-#[derive(Default)]
-struct Slot(Mutex<Met>);
-
-#[derive(Default)]
-enum Met {
-    #[default]
-    Nobody,
-    Run(Arc<Run>),
-    /// He has gone before there was a run.
-    Gone,
-}
-
-impl Slot {
-    fn put(&self, service: &Service, run: &Arc<Run>) {
-        let mut met = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*met {
-            Met::Gone => service.cancel(run),
-            _ => *met = Met::Run(Arc::clone(run)),
-        }
-    }
-}
-
-impl Waiting {
-    fn new(service: &Arc<Service>) -> Waiting {
-        Waiting { service: Arc::clone(service), slot: Arc::default() }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let mut met = self.slot.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has ended is not harmed by it.
-        if let Met::Run(run) = std::mem::replace(&mut *met, Met::Gone) {
-            self.service.cancel(&run);
-        }
-    }
 }
 
 pub(super) fn idempotency(headers: &HeaderMap, body_sha256: String) -> Result<Option<Idempotency>, Problem> {
