@@ -189,8 +189,7 @@ fn the_kill_switch_is_turned_over_http() {
     let on = service.post("/v1/killswitch", &json!({ "reason": "a test", "tenant_id": "a" }));
     assert_eq!((on.status, &on.json()["on"][0]["reason"]), (200, &json!("a test")), "{}", on.text());
     service.key = Some(a.clone());
-    // It was waited for.
-    assert_eq!(service.get(&format!("/v1/runs/{id}")).json()["outcome"]["terminal_event"], "KillSwitch");
+    assert_eq!(service.ended(&id)["outcome"]["terminal_event"], "KillSwitch");
     assert_eq!(service.get("/v1/killswitch").json()["on"][0]["tenant_id"], "a");
     service.post("/v1/runs", &json!({ "command": ["true"] })).is_problem(403, None, &["a test"]);
     service.key = Some(b);
