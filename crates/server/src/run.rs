@@ -19,6 +19,8 @@ use crate::problem::Problem;
 pub struct How {
     /// Somebody comes back for it: it is in the state directory before it begins, and its output is told while it goes.
     pub is_kept: bool,
+    /// Somebody reads its events while it goes, and does not come back: its output is told, too.
+    pub is_followed: bool,
     pub idempotency: Option<Idempotency>,
     /// The caller's own.
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,

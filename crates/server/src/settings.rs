@@ -49,7 +49,8 @@ pub struct Settings {
     pub queue: usize,
     /// Of a caller who has none of his own.
     pub policy: String,
-    pub keep: Keep,
+    /// Nothing: nobody comes back for what has ended. Only one service may keep something in a state directory.
+    pub keep: Option<Keep>,
     /// How long runs may go on after the service was told to end.
     pub grace: Duration,
 }

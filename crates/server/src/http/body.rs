@@ -52,6 +52,11 @@ impl Read {
         self.bytes.len()
     }
 
+    /// It is not counted any more.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Of what was asked, and where.
     pub(super) fn sha256(&self, path: &str) -> String {
         let hash = Sha256::new().chain_update(path).chain_update([0]).chain_update(&self.bytes).finalize();
@@ -60,43 +65,52 @@ impl Read {
 
     /// As JSON. What is wrong is named by its field.
     pub(super) fn json<T: Fields>(&self, headers: &HeaderMap) -> Result<T, Problem> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let is_json = kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
-        if !is_json {
-            let detail = "the body must be JSON: send it with `Content-Type: application/json`";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
-        }
-        let list = |field: String| Problem::field(field.clone(), format!("`{field}` is wrong: it is a list"));
-        let misplaced = self.misplaced_list(T::LISTS, T::FREE);
-        if misplaced.as_deref() == Some(WHOLE) {
-            return Err(list(WHOLE.into()));
-        }
-        let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            let inner = error.into_inner();
-            match inner.classify() {
-                serde_json::error::Category::Data => {
-                    let why = inner.to_string();
-                    let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
-                    let field = if field == "." { WHOLE.to_owned() } else { field };
-                    Problem::field(field.clone(), format!("`{field}` is wrong: {}", why))
-                }
-                _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
-            }
-        })?;
-        reader.end().map_err(|e| {
-            Problem::new(StatusCode::BAD_REQUEST, "json", format!("there is something behind the JSON: {e}"))
-        })?;
-        misplaced.map_or(Ok(value), |field| Err(list(field)))
+        is_json(headers)?;
+        understand(&self.bytes)
     }
+}
+
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = "the body must be JSON: send it with `Content-Type: application/json`";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail))
+}
+
+/// What was written, field by field. What is wrong is named by its field.
+pub(crate) fn understand<T: Fields>(bytes: &[u8]) -> Result<T, Problem> {
+    let list = |field: String| Problem::field(field.clone(), format!("`{field}` is wrong: it is a list"));
+    let misplaced = misplaced_list(bytes, T::LISTS, T::FREE);
+    if misplaced.as_deref() == Some(WHOLE) {
+        return Err(list(WHOLE.into()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let inner = error.into_inner();
+        match inner.classify() {
+            serde_json::error::Category::Data => {
+                let why = inner.to_string();
+                let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
+                let field = if field == "." { WHOLE.to_owned() } else { field };
+                Problem::field(field.clone(), format!("`{field}` is wrong: {}", why))
+            }
+            _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
+        }
+    })?;
+    reader.end().map_err(|e| {
+        Problem::new(StatusCode::BAD_REQUEST, "json", format!("there is something behind the JSON: {e}"))
+    })?;
+    misplaced.map_or(Ok(value), |field| Err(list(field)))
 }
 
 /// What the body itself is called in a problem.
 const WHOLE: &str = "body";
 
 /// What can come as a body.
-pub(super) trait Fields: DeserializeOwned {
+pub(crate) trait Fields: DeserializeOwned {
     /// Of the outermost level: those that are lists.
     const LISTS: &'static [&'static str];
     /// The caller's own: anything may be in them.
@@ -124,28 +138,26 @@ impl Fields for SwitchRequest {
     const LISTS: &'static [&'static str] = &[];
 }
 
-impl Read {
-    /// A list in the place of an object would be read as its fields in their order, which nobody means. What is no JSON is
-    /// found by who reads it.
-    fn misplaced_list(&self, lists: &[&str], free: &[&str]) -> Option<String> {
-        let fields = match serde_json::from_slice(&self.bytes).ok()? {
-            Value::Object(fields) => fields,
-            Value::Array(_) => return Some(WHOLE.into()),
-            _ => return None,
-        };
-        for (name, value) in fields.iter().filter(|(name, _)| !free.contains(&name.as_str())) {
-            match value {
-                Value::Array(_) if !lists.contains(&name.as_str()) => return Some(name.clone()),
-                Value::Object(inner) => {
-                    if let Some((part, _)) = inner.iter().find(|(_, value)| value.is_array()) {
-                        return Some(format!("{name}.{part}"));
-                    }
+/// A list in the place of an object would be read as its fields in their order, which nobody means. What is no JSON is
+/// found by who reads it.
+fn misplaced_list(bytes: &[u8], lists: &[&str], free: &[&str]) -> Option<String> {
+    let fields = match serde_json::from_slice(bytes).ok()? {
+        Value::Object(fields) => fields,
+        Value::Array(_) => return Some(WHOLE.into()),
+        _ => return None,
+    };
+    for (name, value) in fields.iter().filter(|(name, _)| !free.contains(&name.as_str())) {
+        match value {
+            Value::Array(_) if !lists.contains(&name.as_str()) => return Some(name.clone()),
+            Value::Object(inner) => {
+                if let Some((part, _)) = inner.iter().find(|(_, value)| value.is_array()) {
+                    return Some(format!("{name}.{part}"));
                 }
-                _ => {}
             }
+            _ => {}
         }
-        None
     }
+    None
 }
 
 fn unknown_field(why: &str) -> Option<&str> {

@@ -22,7 +22,7 @@ pub(super) async fn list(State(service): State<Arc<Service>>, caller: Caller) ->
 }
 
 /// Who comes while somebody looks waits for what he finds.
-fn languages(service: &Service) -> Arc<LanguageList> {
+pub(crate) fn languages(service: &Service) -> Arc<LanguageList> {
     let mut last = service.languages.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, found)) = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
         return Arc::clone(found);
