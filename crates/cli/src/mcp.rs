@@ -10,7 +10,7 @@ use hotcell_engine::Launcher;
 use hotcell_server::{Caller, Service, Settings, log_to_stderr, serve_stdio};
 
 use crate::args::service::McpArgs;
-use crate::serve::{concurrency, weak};
+use crate::serve::concurrency;
 use crate::show::harmless;
 use crate::{grants, languages, policy, run};
 
@@ -40,7 +40,6 @@ pub(crate) fn mcp(args: &McpArgs, launcher: Launcher) -> anyhow::Result<ExitCode
         // Whoever has gone reads no answer.
         grace: Duration::ZERO,
     };
-    weak(&launcher)?;
     let service = Service::start(settings, launcher, languages::catalogue(args.languages.as_deref())?)?;
     serve_stdio(service, Caller::of_tenant(args.tenant.clone()))?;
     Ok(ExitCode::SUCCESS)

@@ -34,7 +34,11 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
         keep: Some(Keep { runs: args.keep_runs as usize, time: args.keep_for, bytes: args.keep_size }),
         grace: args.grace,
     };
-    let weak = weak(&launcher)?;
+    let found = diagnose(&launcher);
+    if !found.ok {
+        bail!("cells cannot run here: see `hotcell doctor`");
+    }
+    let weak: Vec<&str> = found.checks.iter().filter(|check| !check.present).map(|check| check.name.as_str()).collect();
     let weak = if weak.is_empty() { "all is there".to_owned() } else { format!("missing: {}", weak.join(", ")) };
     let (concurrency, queue, policy) = (settings.concurrency, settings.queue, settings.policy.clone());
     let service = Service::start(settings, launcher, languages::catalogue(args.languages.as_deref())?)?;
@@ -55,15 +59,6 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
 pub(crate) fn concurrency(asked: Option<u32>) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     asked.map_or((RUNS_OF_PROCESSOR * processors).max(2), |n| n as usize)
-}
-
-/// What doctor misses here, where cells can run at all.
-pub(crate) fn weak(launcher: &Launcher) -> anyhow::Result<Vec<String>> {
-    let found = diagnose(launcher);
-    if !found.ok {
-        bail!("cells cannot run here: see `hotcell doctor`");
-    }
-    Ok(found.checks.into_iter().filter(|check| !check.present).map(|check| check.name).collect())
 }
 
 pub(crate) fn keys(args: &KeysArgs) -> anyhow::Result<ExitCode> {

@@ -132,11 +132,13 @@ fn verdict(outcome: &Outcome, summary: &RunSummary) -> String {
         (Some(code), _) => Some(format!("exit {code}")),
         (None, signal) => signal.map(|signal| format!("signal {signal}")),
     };
-    let why = reason(outcome).filter(|why| Some(why) != end.as_ref()).map(|why| match is_compiling {
-        true => format!(": while compiling, {why}"),
-        false => format!(": {why}"),
-    });
-    let (why, end) = (why.unwrap_or_default(), end.map(|end| format!("{end}, ")).unwrap_or_default());
+    let why = match (reason(outcome).filter(|why| Some(why) != end.as_ref()), is_compiling) {
+        (Some(why), true) => format!(": while compiling, {why}"),
+        (Some(why), false) => format!(": {why}"),
+        (None, true) => ": while compiling".to_owned(),
+        (None, false) => String::new(),
+    };
+    let end = end.map(|end| format!("{end}, ")).unwrap_or_default();
     let time = |ms| show_duration(Duration::from_millis(ms));
     let (wall, cpu, peak) =
         (time(summary.duration_ms), time(summary.cpu_ms), show_size(outcome.usage.memory_peak_bytes));

@@ -19,7 +19,7 @@ use crate::settings::BLOCKING_THREADS;
 use crate::shutdown;
 
 /// Answers that are on their way when all runs have ended.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// Serves until standard input, SIGTERM or SIGINT ends it. What is going then is called off.
 pub fn serve_stdio(service: Arc<Service>, caller: Caller) -> Result<(), ServeError> {
@@ -37,35 +37,40 @@ pub fn serve_stdio(service: Arc<Service>, caller: Caller) -> Result<(), ServeErr
 
 async fn serve(service: Arc<Service>, caller: Caller) -> Result<(), ServeError> {
     let mut signals = shutdown::Signals::catch().map_err(ServeError::Start)?;
-    let (ended, gone) = watch::channel(false);
+    let (ended, mut gone) = watch::channel(false);
     let is_too_long = Arc::new(AtomicBool::new(false));
     let (read, write) = stdio_pipes();
     let input = Input::new(read, ended.clone(), Arc::clone(&is_too_long));
     // Lines have their bound already.
     let transport = AsyncRwTransport::new_server(input, write).with_max_line_length(usize::MAX);
-    let agent = Agent { service: Arc::clone(&service), caller, gone, _listed: Arc::default() };
-    let mut serving = Box::pin(async move {
-        match agent.serve(transport).await {
-            Ok(serving) => drop(serving.waiting().await),
-            // It went before it began.
-            Err(ServerInitializeError::ConnectionClosed(_)) => {}
-            Err(_) => return Err(ServeError::NoMcp),
-        }
-        Ok(())
-    });
-    let mut broken = service.broken.subscribe();
-    let done = tokio::select! {
-        done = &mut serving => Some(done),
-        () = signals.next() => None,
-        _ = broken.wait_for(|broken| *broken) => Some(Err(ServeError::LauncherDied)),
+    let agent = Agent { service: Arc::clone(&service), caller, gone: gone.clone(), _listed: Arc::default() };
+    let begun = tokio::select! {
+        begun = agent.serve(transport) => begun,
+        () = signals.next() => return Ok(()),
     };
-    ended.send_replace(true);
-    service.finish(signals.next()).await;
-    if done.is_none() {
-        let _ = timeout(LAST_ANSWERS, serving).await;
-    }
+    let mut broken = service.broken.subscribe();
+    let done = match begun {
+        Ok(running) => {
+            let stop = running.cancellation_token();
+            let answering = tokio::spawn(running.waiting());
+            let done = tokio::select! {
+                _ = gone.wait_for(|gone| *gone) => Ok(()),
+                () = signals.next() => Ok(()),
+                _ = broken.wait_for(|broken| *broken) => Err(ServeError::LauncherDied),
+            };
+            ended.send_replace(true);
+            service.finish(signals.next()).await;
+            // What was called off is answered still, if somebody reads it.
+            stop.cancel();
+            let _ = timeout(LAST_ANSWERS, answering).await;
+            done
+        }
+        // Who goes before he has begun has asked for nothing.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(_) => Err(ServeError::NoMcp),
+    };
     if is_too_long.load(Ordering::Relaxed) {
         return Err(ServeError::TooLong(MAX_LINE));
     }
-    done.unwrap_or(Ok(()))
+    done
 }
