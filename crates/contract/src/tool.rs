@@ -32,6 +32,8 @@ pub struct RunCode {
     pub timeout_ms: Option<u64>,
     /// Other limits, each lower than the policy's.
     pub limits: LowerLimits,
+    /// A signed permission, to the letter as it was issued: where the operator asks for one.
+    pub lease: Option<String>,
 }
 
 /// A program of the cell to run: words, and no shell unless it is one of them.
@@ -48,6 +50,8 @@ pub struct RunCommand {
     pub timeout_ms: Option<u64>,
     /// Other limits, each lower than the policy's.
     pub limits: LowerLimits,
+    /// A signed permission, to the letter as it was issued: where the operator asks for one.
+    pub lease: Option<String>,
 }
 
 /// Sources and the tests among them to check: `code`, or `files`.

@@ -131,6 +131,7 @@ pub(super) fn request(kind: Kind, arguments: &[u8]) -> Result<Option<RunRequest>
                 stdin: asked.stdin.map(text),
                 environment: asked.environment,
                 limits: limits(asked.limits, asked.timeout_ms)?,
+                lease: asked.lease,
                 ..RunRequest::default()
             }
         }
@@ -141,6 +142,7 @@ pub(super) fn request(kind: Kind, arguments: &[u8]) -> Result<Option<RunRequest>
                 stdin: asked.stdin.map(text),
                 environment: asked.environment,
                 limits: limits(asked.limits, asked.timeout_ms)?,
+                lease: asked.lease,
                 ..RunRequest::default()
             }
         }

@@ -6,5 +6,6 @@ mod docs;
 mod ends;
 mod hostile;
 mod http;
+mod refusals;
 mod sdk;
 mod stdio;
