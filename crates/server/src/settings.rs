@@ -8,6 +8,11 @@ use std::time::Duration;
 pub(crate) const MAX_BODY: usize = 32 << 20;
 /// Of all bodies that are being read or wait in the queue: what strangers can make us hold in memory.
 pub(crate) const MAX_BODIES: usize = 256 << 20;
+/// Of a message of MCP, which is in memory several times before it is understood: an agent writes far less, and who has more has
+/// `/v1/runs`.
+pub(crate) const MAX_MESSAGE: usize = 4 << 20;
+/// So it counts for more than another body.
+pub(crate) const MESSAGE_WEIGHT: usize = 8;
 /// A head is a key and a few names.
 pub(crate) const MAX_HEAD: usize = 32 << 10;
 pub(crate) const MAX_HEADERS: usize = 64;

@@ -1,6 +1,6 @@
 //! What an agent can ask of us.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation, ListToolsResult,
@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::call::call;
 use super::open::Listed;
@@ -27,8 +27,17 @@ pub(super) struct Agent {
     pub(super) caller: Caller,
     /// True once nobody waits for answers any more, or the client has taken back what it asked for.
     pub(super) gone: watch::Receiver<bool>,
+    pub(super) held: Arc<Held>,
+}
+
+/// What is held for one request over HTTP.
+#[derive(Default)]
+pub(super) struct Held {
     /// Where it can be taken back.
-    pub(super) _listed: Arc<Option<Listed>>,
+    pub(super) _listed: Option<Listed>,
+    pub(super) size: usize,
+    /// Its share of what all bodies may have, until it has become a job.
+    pub(super) counted: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl ServerHandler for Agent {

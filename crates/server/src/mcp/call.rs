@@ -1,7 +1,7 @@
 //! One call of a tool, from its arguments to its answer.
 
 use std::future::pending;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use hotcell_contract::Outcome;
@@ -39,7 +39,7 @@ pub(super) async fn call(
 
 async fn list_languages(agent: &Agent, arguments: JsonObject) -> Result<CallToolResult, Problem> {
     let found = agent.service.blocking(move |service| {
-        request(Kind::ListLanguages, &bytes_of(&arguments)?)?;
+        request(Kind::ListLanguages, arguments)?;
         Ok(languages(service))
     });
     Ok(show::of_languages(&*found.await?))
@@ -53,25 +53,22 @@ async fn run(
 ) -> Result<CallToolResult, Problem> {
     let mut progress = Progress::of(context);
     let how = How { is_followed: progress.is_some(), ..How::default() };
-    let by = agent.caller.clone();
+    let (by, held) = (agent.caller.clone(), Arc::clone(&agent.held));
     // To its end, whatever becomes of whoever asked: then there is a run that can be called off, or none.
     let submitted = agent.service.blocking(move |service| {
-        let bytes = bytes_of(&arguments)?;
-        let asked = request(kind, &bytes)?.unwrap_or_default();
+        let has_timeout = arguments.contains_key(TIMEOUT);
+        let asked = request(kind, arguments)?.unwrap_or_default();
         let job = match kind {
-            Kind::VerifyCode => verification_of(service, &by, &asked, bytes.len()),
-            _ => job_of(service, &by, &asked, bytes.len()),
+            Kind::VerifyCode => verification_of(service, &by, &asked, held.size),
+            _ => job_of(service, &by, &asked, held.size),
         };
         let run = job.and_then(|job| service.submit(&by, job, how));
-        run.map_err(|problem| if arguments.contains_key(TIMEOUT) { of_timeout(problem) } else { problem })
+        held.counted.lock().unwrap_or_else(PoisonError::into_inner).take();
+        run.map_err(|problem| if has_timeout { of_timeout(problem) } else { problem })
     });
     let run = submitted.await?;
     let outcome = follow(agent, &run, &mut progress, context).await?;
     agent.service.blocking(move |_| Ok(show::of_outcome(&run.id, &outcome))).await
-}
-
-fn bytes_of(arguments: &JsonObject) -> Result<Vec<u8>, Problem> {
-    serde_json::to_vec(arguments).map_err(|e| Problem::internal(&e))
 }
 
 /// It is called as it was given.

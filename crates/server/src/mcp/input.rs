@@ -10,10 +10,7 @@ use rmcp::transport::StdioReader;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 
-use crate::settings::MAX_BODY;
-
-/// A message is a line, which is held in memory until it is whole.
-pub(super) const MAX_LINE: usize = MAX_BODY;
+use crate::settings::MAX_MESSAGE;
 
 pub(super) struct Input {
     inner: StdioReader,
@@ -39,7 +36,7 @@ impl AsyncRead for Input {
             Some(at) => new.len() - at - 1,
             None => input.line + new.len(),
         };
-        if input.line > MAX_LINE {
+        if input.line > MAX_MESSAGE {
             // Nobody knows which request this would have been: who waits for its answer must learn that there is none.
             input.is_too_long.store(true, Ordering::Relaxed);
             input.ended.send_replace(true);

@@ -1,6 +1,6 @@
 //! MCP over HTTP: each request by itself. The answer is JSON, or a stream of events where there is progress to tell.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
@@ -12,18 +12,17 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::agent::Agent;
+use super::agent::{Agent, Held};
 use super::open::Name;
+use super::progress::MAX_WORD;
 use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::settings::{MAX_BODY, STREAM_PULSE};
+use crate::settings::{MAX_MESSAGE, STREAM_PULSE};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
-/// Ours have 36.
-const MAX_SESSION: usize = 64;
 
 /// As much of a message as has to be known before it is handed over.
 #[derive(Deserialize)]
@@ -49,12 +48,16 @@ pub(crate) async fn post(
     caller: Caller,
     request: Request<Full<axum::body::Bytes>>,
     bytes: &[u8],
+    counted: OwnedSemaphorePermit,
 ) -> Result<Response, Problem> {
     let bad = |why: String| Problem::new(StatusCode::BAD_REQUEST, "json", why);
     let message: Message = serde_json::from_slice(bytes).map_err(|error| match error.classify() {
         Category::Data => bad("the body is no message of JSON-RPC: send one at a time".into()),
         _ => bad(format!("the body is not JSON: {error}")),
     })?;
+    if message.id.as_ref().and_then(Value::as_str).is_some_and(|id| id.len() > MAX_WORD) {
+        return Err(bad(format!("the `id` of the message has more than {MAX_WORD} bytes: give less")));
+    }
     let session = session_of(request.headers());
     let name = |id: &Value| {
         let (tenant, session) = (caller.tenant.clone(), session.clone()?);
@@ -69,11 +72,11 @@ pub(crate) async fn post(
     }
     let (taken_back, gone) = watch::channel(false);
     let listed = message.id.as_ref().and_then(name).and_then(|name| service.calls.list(name, taken_back));
-    let listed = Arc::new(listed);
+    let held = Arc::new(Held { _listed: listed, size: bytes.len(), counted: Mutex::new(Some(counted)) });
     let for_agent = Arc::clone(service);
     let make = move || {
-        let listed = Arc::clone(&listed);
-        Ok(Agent { service: Arc::clone(&for_agent), caller: caller.clone(), gone: gone.clone(), _listed: listed })
+        let held = Arc::clone(&held);
+        Ok(Agent { service: Arc::clone(&for_agent), caller: caller.clone(), gone: gone.clone(), held })
     };
     let answer = StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config());
     let mut response = answer.handle(request).await.map(Body::new);
@@ -95,12 +98,12 @@ fn config() -> StreamableHttpServerConfig {
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_sse_keep_alive(Some(STREAM_PULSE))
-        .with_max_request_body_bytes(MAX_BODY)
+        .with_max_request_body_bytes(MAX_MESSAGE)
 }
 
 fn session_of(headers: &HeaderMap) -> Option<String> {
     let word = headers.get(SESSION)?.to_str().ok()?;
-    (1..=MAX_SESSION).contains(&word.len()).then(|| word.to_owned())
+    (1..=MAX_WORD).contains(&word.len()).then(|| word.to_owned())
 }
 
 /// An error of the protocol is told as it is; what is no JSON becomes a problem like every other.

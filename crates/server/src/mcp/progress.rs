@@ -2,11 +2,13 @@
 
 use hotcell_contract::{Happened, attempt, harmless};
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::model::{NumberOrString, ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
 
 use crate::run::Run;
 
+/// That a client gives us to say it back: ours have 36.
+pub(super) const MAX_WORD: usize = 256;
 /// A line that fits into a status bar.
 const MAX_LINE: usize = 160;
 /// One that does not say more is none.
@@ -24,6 +26,10 @@ pub(super) struct Progress<'a> {
 impl Progress<'_> {
     pub(super) fn of(context: &RequestContext<RoleServer>) -> Option<Progress<'_>> {
         let token = context.meta.get_progress_token()?;
+        // It is in every notification.
+        if matches!(&token.0, NumberOrString::String(word) if word.len() > MAX_WORD) {
+            return None;
+        }
         Some(Progress { peer: &context.peer, token, told: 0, seen: 0 })
     }
 

@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::agent::Agent;
-use super::input::{Input, MAX_LINE};
+use super::input::Input;
 use crate::auth::Caller;
 use crate::service::{ServeError, Service};
-use crate::settings::BLOCKING_THREADS;
+use crate::settings::{BLOCKING_THREADS, MAX_MESSAGE};
 use crate::shutdown;
 
 /// Answers that are on their way when all runs have ended.
@@ -43,7 +43,7 @@ async fn serve(service: Arc<Service>, caller: Caller) -> Result<(), ServeError> 
     let input = Input::new(read, ended.clone(), Arc::clone(&is_too_long));
     // Lines have their bound already.
     let transport = AsyncRwTransport::new_server(input, write).with_max_line_length(usize::MAX);
-    let agent = Agent { service: Arc::clone(&service), caller, gone: gone.clone(), _listed: Arc::default() };
+    let agent = Agent { service: Arc::clone(&service), caller, gone: gone.clone(), held: Arc::default() };
     let begun = tokio::select! {
         begun = agent.serve(transport) => begun,
         () = signals.next() => return Ok(()),
@@ -70,7 +70,7 @@ async fn serve(service: Arc<Service>, caller: Caller) -> Result<(), ServeError> 
         Err(_) => Err(ServeError::NoMcp),
     };
     if is_too_long.load(Ordering::Relaxed) {
-        return Err(ServeError::TooLong(MAX_LINE));
+        return Err(ServeError::TooLong(MAX_MESSAGE));
     }
     done
 }

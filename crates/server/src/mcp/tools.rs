@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema};
 
 use serde_json::{Value, json};
 
-use crate::http::body::{Fields, understand};
+use crate::http::body::{Fields, understand_value};
 use crate::problem::Problem;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,11 +117,12 @@ impl Fields for ListLanguages {
 }
 
 /// What is asked, or nothing where no run is.
-pub(super) fn request(kind: Kind, arguments: &[u8]) -> Result<Option<RunRequest>, Problem> {
+pub(super) fn request(kind: Kind, arguments: JsonObject) -> Result<Option<RunRequest>, Problem> {
     let text = |text: String| Bytes::Text(text);
+    let arguments = Value::Object(arguments);
     let request = match kind {
         Kind::RunCode => {
-            let asked: RunCode = understand(arguments)?;
+            let asked: RunCode = understand_value(arguments)?;
             RunRequest {
                 code: asked.code.map(text),
                 files: asked.files,
@@ -136,7 +137,7 @@ pub(super) fn request(kind: Kind, arguments: &[u8]) -> Result<Option<RunRequest>
             }
         }
         Kind::RunCommand => {
-            let asked: RunCommand = understand(arguments)?;
+            let asked: RunCommand = understand_value(arguments)?;
             RunRequest {
                 command: Some(asked.command),
                 stdin: asked.stdin.map(text),
@@ -147,7 +148,7 @@ pub(super) fn request(kind: Kind, arguments: &[u8]) -> Result<Option<RunRequest>
             }
         }
         Kind::VerifyCode => {
-            let asked: VerifyCode = understand(arguments)?;
+            let asked: VerifyCode = understand_value(arguments)?;
             RunRequest {
                 code: asked.code.map(text),
                 files: asked.files,
@@ -160,7 +161,7 @@ pub(super) fn request(kind: Kind, arguments: &[u8]) -> Result<Option<RunRequest>
             }
         }
         Kind::ListLanguages => {
-            let ListLanguages {} = understand(arguments)?;
+            let ListLanguages {} = understand_value(arguments)?;
             return Ok(None);
         }
     };

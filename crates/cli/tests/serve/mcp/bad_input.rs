@@ -75,14 +75,14 @@ fn what_is_no_call_is_an_error_of_the_protocol_and_harms_nobody() {
 fn a_message_has_a_size_and_a_long_one_is_read() {
     let place = Place::new();
     let mut agent = Agent::start(&place, &[]);
-    let stdin = "x".repeat(4 << 20);
+    let stdin = "x".repeat(3 << 20);
     let long = agent.call("run_command", &json!({ "command": ["wc", "-c"], "stdin": stdin }));
-    assert_eq!(long["structuredContent"]["stdout"], format!("{}\n", 4 << 20));
+    assert_eq!(long["structuredContent"]["stdout"], format!("{}\n", 3 << 20));
     // Whoever waits for an answer learns that there is none.
-    agent.write_as_far_as_it_reads(&vec![b'x'; 33 << 20]);
+    agent.write_as_far_as_it_reads(&vec![b'x'; 5 << 20]);
     let (code, said) = agent.end();
     assert_eq!(code, Some(125));
-    assert!(said.contains("more than 33554432 bytes"), "{said}");
+    assert!(said.contains("more than 4194304 bytes"), "{said}");
     assert_eq!(place.records(&[]).len(), 1);
 }
 

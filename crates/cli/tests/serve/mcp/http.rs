@@ -92,10 +92,18 @@ fn the_doors_are_those_of_the_service() {
     }
     let mut large = service.connect();
     large.send(format!(
-        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{ACCEPT}\r\n{JSON}\r\nContent-Length: 99999999\r\n\r\n"
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{ACCEPT}\r\n{JSON}\r\nContent-Length: 5000000\r\n\r\n"
     ));
     large.answer().is_problem(413, None, &["bytes"]);
+    // What is said back is short.
+    let long = "x".repeat(1000);
+    let named = json!({ "jsonrpc": "2.0", "id": long, "method": "tools/list" });
+    post(&service, &[], &named).is_problem(400, None, &["`id`"]);
     assert!(place.records(&[]).is_empty());
+    let params =
+        json!({ "name": "run_command", "arguments": { "command": ["true"] }, "_meta": { "progressToken": long } });
+    let untold = post(&service, &[], &message(1, "tools/call", &params));
+    assert_eq!(untold.headers["content-type"], "application/json");
     assert_eq!(ask(&[ACCEPT, JSON]).json()["result"]["structuredContent"]["status"], "pass");
     // A key, and the right one.
     let (reader, runner) = (place.key(&["--scope", "read"]), place.key(&["--scope", "run", "--tenant", "r"]));
