@@ -50,13 +50,15 @@ pub(crate) enum Command {
     Rollback(grants::RollbackArgs),
     /// Serve runs over HTTP
     Serve(service::ServeArgs),
+    /// Serve runs to an agent, as tools of MCP on standard input and output
+    Mcp(service::McpArgs),
     /// Make, show and take back the keys of the service
     Keys(service::KeysArgs),
     /// Show which languages this host can run
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run, problem or openapi
+    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run, problem, openapi or mcp
     #[command(hide = true)]
     Schema {
         /// Which one

@@ -8,6 +8,7 @@ mod exit;
 mod grants;
 mod languages;
 mod lease;
+mod mcp;
 mod policy;
 mod progress;
 mod receipt;
@@ -33,13 +34,14 @@ fn main() -> ExitCode {
     // Before anything else: the launcher builds a cell while the command line is being read.
     let words = args::words();
     let makes_cells = words.get(1).is_some_and(|verb| {
-        ["run", "exec", "doctor", "languages", "verify", "serve"].iter().any(|known| verb == known)
+        ["run", "exec", "doctor", "languages", "verify", "serve", "mcp"].iter().any(|known| verb == known)
     });
     if makes_cells {
         hotcell_engine::raise_open_files();
     }
     let verb = words.get(1).and_then(|verb| verb.to_str()).unwrap_or_default().to_owned();
-    let launcher = makes_cells.then(|| Launcher::start(if verb == "serve" { SERVED_AHEAD } else { 1 }));
+    let ahead = if ["serve", "mcp"].contains(&verb.as_str()) { SERVED_AHEAD } else { 1 };
+    let launcher = makes_cells.then(|| Launcher::start(ahead));
     let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(e) => {
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         (args::Command::Verify(args), Some(launcher)) => verify::verify(args, &launcher),
         (args::Command::Languages(args), Some(launcher)) => languages::show(&args, &launcher),
         (args::Command::Serve(args), Some(launcher)) => serve::serve(&args, launcher),
+        (args::Command::Mcp(args), Some(launcher)) => mcp::mcp(&args, launcher),
         (args::Command::Keys(args), _) => serve::keys(&args),
         (args::Command::Records(args), _) => state::records(&args),
         (args::Command::Stats(args), _) => state::stats(&args),

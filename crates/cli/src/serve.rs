@@ -32,17 +32,16 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
     if let Some((uid, gid)) = user {
         launcher.give_up_root(uid, gid)?;
     }
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let settings = Settings {
         listen: args.listen,
         // What is in root's home is closed to anybody else.
         config_dir: grants::config_dir().filter(|_| user.is_none()),
         cache: if user.is_some() { Some(state_dir.join("cache")) } else { run::cache_dir() },
         state_dir,
-        concurrency: args.concurrency.map_or((RUNS_OF_PROCESSOR * processors).max(2), |n| n as usize),
+        concurrency: concurrency(args.concurrency),
         queue: args.queue as usize,
         policy: args.policy.clone(),
-        keep: Keep { runs: args.keep_runs as usize, time: args.keep_for, bytes: args.keep_size },
+        keep: Some(Keep { runs: args.keep_runs as usize, time: args.keep_for, bytes: args.keep_size }),
         grace: args.grace,
     };
     let weak: Vec<&str> = found.checks.iter().filter(|check| !check.present).map(|check| check.name.as_str()).collect();
@@ -61,6 +60,11 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
         let _ = out.flush();
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn concurrency(asked: Option<u32>) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    asked.map_or((RUNS_OF_PROCESSOR * processors).max(2), |n| n as usize)
 }
 
 pub(crate) fn keys(args: &KeysArgs) -> anyhow::Result<ExitCode> {

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
-use hotcell_contract::{Outcome, Status, TerminalEvent, Violation, is_unseen, show_duration, show_size};
+pub(crate) use hotcell_contract::harmless;
+use hotcell_contract::{Outcome, Status, reason, show_duration, show_size};
 
 /// Colour is for terminals, and for those who have not said no to it.
 pub(crate) fn painted(text: &str, style: Style, terminal: bool) -> String {
@@ -90,30 +91,6 @@ pub(crate) fn verdict(outcome: &Outcome) {
     let _ = writeln!(std::io::stderr(), "{newline}hotcell: {line} ({usage}){weaker}");
 }
 
-fn reason(outcome: &Outcome) -> Option<String> {
-    if let Some(message) = &outcome.message {
-        return Some(harmless(message));
-    }
-    if outcome.status == Status::Pass {
-        return None;
-    }
-    if let (Some(TerminalEvent::Cancelled), Some(signal)) = (outcome.terminal_event, outcome.signal) {
-        return Some(format!("called off by signal {signal}"));
-    }
-    let decisive = outcome.violations.iter().find(|v| Some(v.class) == outcome.failure_class);
-    match (decisive, outcome.exit_code, outcome.signal) {
-        (Some(violation), ..) => Some(attempt(violation)),
-        (None, Some(code), _) => Some(format!("exit {code}")),
-        (None, None, Some(signal)) => Some(format!("signal {signal}")),
-        _ => None,
-    }
-}
-
-/// What a program chose must not steer the terminal, nor look like a line of ours.
-pub(crate) fn harmless(text: &str) -> String {
-    text.chars().flat_map(|c| if is_unseen(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
-}
-
 /// JSON that steers no terminal, whatever is in it: every letter beyond ASCII is written by its number.
 pub(crate) fn ascii_json(value: &impl serde::Serialize) -> anyhow::Result<String> {
     let mut text = String::new();
@@ -124,30 +101,6 @@ pub(crate) fn ascii_json(value: &impl serde::Serialize) -> anyhow::Result<String
         }
     }
     Ok(text)
-}
-
-fn attempt(violation: &Violation) -> String {
-    use hotcell_contract::FailureClass::*;
-    let detail = &violation.detail;
-    let limit = detail.limit.unwrap_or(0);
-    match violation.class {
-        TimeoutViolation => {
-            let what = detail.note.as_deref().unwrap_or("wall time");
-            format!("{what} over {}", show_duration(Duration::from_millis(limit)))
-        }
-        MemoryLimitViolation => format!("memory over {}", show_size(limit)),
-        ProcessLimitViolation => format!("more than {limit} processes"),
-        OutputLimitViolation => {
-            format!("{} over {}", detail.note.as_deref().unwrap_or("output"), show_size(limit))
-        }
-        DiskLimitViolation => format!("{} ({})", violation.evidence, show_size(limit)),
-        _ => [&detail.syscall, &detail.path, &detail.address, &detail.note]
-            .into_iter()
-            .flatten()
-            .map(|text| harmless(text))
-            .collect::<Vec<_>>()
-            .join(" "),
-    }
 }
 
 /// Something of less weight than an error, in one sentence.
@@ -220,9 +173,10 @@ pub(crate) fn schema(of: &str) -> anyhow::Result<ExitCode> {
     let schema = match all.iter().find(|(name, _)| *name == of) {
         Some((_, schema)) => schema.clone(),
         None if of == "openapi" => hotcell_server::openapi(),
+        None if of == "mcp" => hotcell_server::tools(),
         None => {
             let names = all.map(|(name, _)| name).join(", ");
-            anyhow::bail!("`{}` is no contract: use one of {names}, openapi", harmless(of));
+            anyhow::bail!("`{}` is no contract: use one of {names}, openapi, mcp", harmless(of));
         }
     };
     let text = serde_json::to_string_pretty(&schema)?;

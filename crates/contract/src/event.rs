@@ -11,7 +11,7 @@ pub struct RunEvent {
     /// RFC 3339, UTC.
     pub at: String,
     pub request_id: String,
-    /// `compile` or `run`; null for what is of no cell.
+    /// `compile` or `run`, or the name of a check; null for what is of no cell.
     pub phase: Option<String>,
     /// Since the phase's program started; 0 before.
     pub since_start_ms: u64,

@@ -12,7 +12,9 @@ mod receipt;
 mod record;
 mod request;
 mod service;
+mod tool;
 mod values;
+mod words;
 
 pub use class::*;
 pub use event::*;
@@ -26,7 +28,9 @@ pub use receipt::*;
 pub use record::*;
 pub use request::*;
 pub use service::*;
+pub use tool::*;
 pub use values::*;
+pub use words::*;
 
 /// The JSON Schemas of the contracts, by name, as they are checked in under `schemas/`.
 pub fn schemas() -> [(&'static str, serde_json::Value); 12] {

@@ -30,6 +30,11 @@ impl Caller {
         Caller { tenant: NOBODY.into(), scopes: vec![KeyScope::Admin], policies: None, key_id: None }
     }
 
+    /// Whoever has started us for himself alone: what he runs is under the policy that he was given.
+    pub fn of_tenant(tenant: String) -> Caller {
+        Caller { tenant, scopes: vec![KeyScope::Run, KeyScope::Read], policies: Some(vec![]), key_id: None }
+    }
+
     pub fn may(&self, scope: KeyScope) -> Result<(), Problem> {
         if self.has(scope) {
             return Ok(());

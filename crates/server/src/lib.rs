@@ -1,4 +1,4 @@
-//! The engine over HTTP: handlers verify, convert, hand over; the engine decides.
+//! The engine over HTTP and MCP: handlers verify, convert, hand over; the engine decides.
 //!
 //! The way of one run:
 //!
@@ -9,12 +9,12 @@
 //!   work        a thread of its own: begin (quota, approval, kill switch, record), execute, end (record, audit)
 //!   result      kept in the state directory, readable after a restart; `run.end().await` has it too
 //!
-//! [`Service::start`] is all of it but HTTP, [`serve`] listens, [`Service::finish`] ends it in order.
+//! [`Service::start`] is all of it but HTTP, [`serve`] listens, [`serve_stdio`] serves one agent, [`Service::finish`] ends it in order.
 //!
 //! Whoever adds another surface (another protocol over the same runs) makes a `Job`, calls `submit`, and has in the `Run` its
 //! events while it goes ([`Run::log`], or a [`Transcript`] for who must miss nothing of its output), its end ([`Run::end`]) and a way to call it off ([`Run::cancel`]).
 //!
-//! tokio carries HTTP and nothing else. The engine's calls block, so they are made in the threads of `work`, or by
+//! tokio carries bytes and nothing else. The engine's calls block, so they are made in the threads of `work`, or by
 //! [`Service::look`], which has a thread for them.
 
 mod auth;
@@ -23,6 +23,7 @@ mod files;
 mod http;
 mod log;
 mod logging;
+mod mcp;
 mod metrics;
 mod openapi;
 mod piston;
@@ -44,6 +45,7 @@ pub use convert::{Checks, Job, Stdin, job_of, verification_of};
 pub use http::listen::serve;
 pub use log::{Log, Numbered};
 pub use logging::log_to_stderr;
+pub use mcp::{serve_stdio, tools};
 pub use openapi::openapi;
 pub use problem::Problem;
 pub use run::{How, Run};

@@ -34,9 +34,10 @@ struct Stored {
 
 pub(crate) struct Results {
     dir: PathBuf,
-    /// Of the one service that this directory has: it goes with the process.
-    _lock: File,
-    keep: Keep,
+    /// Nothing is kept where there is none.
+    keep: Option<Keep>,
+    /// Of the one service that keeps something here: it goes with the process.
+    _lock: Option<File>,
     index: Mutex<Index>,
 }
 
@@ -107,8 +108,11 @@ impl Index {
 
 impl Results {
     /// Finds what is there. What had not ended when the service did, ends now.
-    pub(crate) fn open(state_dir: &Path, keep: Keep) -> io::Result<Results> {
+    pub(crate) fn open(state_dir: &Path, keep: Option<Keep>) -> io::Result<Results> {
         let dir = state_dir.join("service");
+        if keep.is_none() {
+            return Ok(Results { dir, keep, _lock: None, index: Mutex::default() });
+        }
         for part in [RUNS, ARTIFACTS] {
             DirBuilder::new().recursive(true).mode(0o700).create(dir.join(part))?;
         }
@@ -117,7 +121,7 @@ impl Results {
             Err(rustix::io::Errno::WOULDBLOCK) => return Err(io::ErrorKind::ResourceBusy.into()),
             locked => locked?,
         }
-        let results = Results { dir, _lock: lock, keep, index: Mutex::default() };
+        let results = Results { dir, keep, _lock: Some(lock), index: Mutex::default() };
         let mut names: Vec<String> = fs::read_dir(results.dir.join(RUNS))?
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok())
@@ -169,7 +173,7 @@ impl Results {
         self.dir.join(RUNS).join(format!("{id}.json"))
     }
 
-    /// Where the artifacts of a run are, or will be.
+    /// Where the artifacts of a run are, or will be, if they are kept.
     pub(crate) fn artifacts(&self, id: &str) -> PathBuf {
         self.dir.join(ARTIFACTS).join(id)
     }
@@ -193,6 +197,9 @@ impl Results {
 
     /// Whole or not at all.
     pub(crate) fn put(&self, run: RunView, idempotency: Option<Idempotency>) -> io::Result<()> {
+        if self.keep.is_none() {
+            return Ok(());
+        }
         let stored = Stored { run, idempotency };
         self.write(&stored)?;
         self.enter(&stored);
@@ -264,10 +271,11 @@ impl Results {
 
     /// Drops what is too old or too much; `is_going` are runs that are not over.
     pub(crate) fn sweep(&self, is_going: impl Fn(&str) -> bool) {
+        let Some(keep) = &self.keep else { return };
         loop {
             let oldest = {
                 let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(tenant) = index.surplus(&self.keep) else { return };
+                let Some(tenant) = index.surplus(keep) else { return };
                 let ids = index.tenants.get(&tenant).into_iter().flat_map(|shelf| &shelf.kept);
                 let Some(at) = ids.map(|kept| &kept.id).position(|id| !is_going(id)) else { return };
                 let Some(oldest) = index.take(&tenant, at) else { return };

@@ -20,6 +20,8 @@ use crate::transcript::Transcript;
 pub struct How {
     /// Somebody comes back for it: it is in the state directory before it begins, and its output is told while it goes.
     pub is_kept: bool,
+    /// Somebody reads its events while it goes, and does not come back: its output is told, too.
+    pub is_followed: bool,
     pub idempotency: Option<Idempotency>,
     /// For who wants all of its output in its order.
     pub transcript: Option<Arc<Transcript>>,

@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::auth::Caller;
 use crate::convert::Job;
 use crate::log::Log;
+use crate::mcp::Open;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, shown};
 use crate::queue::{Full, Queue, Queued};
@@ -45,6 +46,10 @@ pub enum ServeError {
     Files { runs: usize, needed: u64, limit: u64 },
     #[error("another service uses this state directory: give --state-dir another one, or end that service")]
     Taken,
+    #[error("the client does not speak MCP: its first message must be `initialize`")]
+    NoMcp,
+    #[error("a message of the client's has more than {0} bytes: give less at once")]
+    TooLong(usize),
     #[error("what was kept of earlier runs cannot be used: {0}")]
     Results(std::io::Error),
     #[error("cannot start the service: {0}")]
@@ -63,6 +68,8 @@ pub struct Service {
     pub(crate) alerts: Alerts,
     /// Bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
+    /// Of MCP, over HTTP.
+    pub(crate) calls: Open,
     pub(crate) streams: Mutex<HashMap<String, usize>>,
     /// What was found last, and when.
     pub(crate) languages: Mutex<Option<(Instant, Arc<LanguageList>)>>,
@@ -139,6 +146,7 @@ impl Service {
             metrics: Metrics::default(),
             alerts,
             bodies: Arc::new(Semaphore::new(MAX_BODIES >> 10)),
+            calls: Open::default(),
             streams: Mutex::default(),
             languages: Mutex::default(),
             closing: watch::Sender::new(false),

@@ -8,6 +8,11 @@ use std::time::Duration;
 pub(crate) const MAX_BODY: usize = 32 << 20;
 /// Of all bodies that are being read or wait in the queue: what strangers can make us hold in memory.
 pub(crate) const MAX_BODIES: usize = 256 << 20;
+/// Of a message of MCP, which is in memory several times before it is understood: an agent writes far less, and who has more has
+/// `/v1/runs`.
+pub(crate) const MAX_MESSAGE: usize = 4 << 20;
+/// So it counts for more than another body.
+pub(crate) const MESSAGE_WEIGHT: usize = 8;
 /// A head is a key and a few names.
 pub(crate) const MAX_HEAD: usize = 32 << 10;
 pub(crate) const MAX_HEADERS: usize = 64;
@@ -49,7 +54,8 @@ pub struct Settings {
     pub queue: usize,
     /// Of a caller who has none of his own.
     pub policy: String,
-    pub keep: Keep,
+    /// Nothing: nobody comes back for what has ended. Only one service may keep something in a state directory.
+    pub keep: Option<Keep>,
     /// How long runs may go on after the service was told to end.
     pub grace: Duration,
 }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use hotcell_contract::{Happened, Outcome, RecordStatus, RunEvent, Status, TerminalEvent};
+use hotcell_contract::{Happened, Outcome, RecordStatus, RunEvent, Started, Status, TerminalEvent};
 use hotcell_engine::{
-    Asked, Audit, Call, ExecuteError, SandboxError, Sentinel, StateError, Verb, Watch, audit_alert, begin, end,
-    execute, verify,
+    Asked, Audit, Call, ExecuteError, SandboxError, Sentinel, StateError, Told, Verb, Watch, audit_alert, begin, end,
+    execute, now, verify,
 };
 use rustix::fs::MemfdFlags;
 
@@ -55,7 +55,8 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
             run.log.push(event);
         }
     };
-    let watch = Watch { output: run.how.is_kept || run.how.transcript.is_some(), ..Watch::default() };
+    let watch =
+        Watch { output: run.how.is_kept || run.how.is_followed || run.how.transcript.is_some(), ..Watch::default() };
     let sentinel = Sentinel::new(&run.request_id, watch, &say);
     let leased = job.leased.take();
     let begun = begin(&mut service.state(), &job.request, &job.who, Some(&job.policy), leased.as_ref());
@@ -152,7 +153,13 @@ fn checks(service: &Service, run: &Run, job: &Job) -> Result<Outcome, ExecuteErr
         generated_tests: job.checks.generated_tests,
         l2: job.checks.l2.clone(),
         cancel: Some(run.stop()),
-        tell: &|_| {},
+        tell: &|told| {
+            if let Told::Begins(check) = told {
+                let happened = Happened::Started(Started { limits: job.request.limits.clone() });
+                let (at, request_id, phase) = (now(), run.request_id.clone(), Some(check.to_owned()));
+                run.log.push(RunEvent { at, request_id, phase, since_start_ms: 0, happened });
+            }
+        },
     };
     verify(&service.launcher, job.request.clone(), &asked, None)
 }
@@ -181,6 +188,10 @@ fn without_the_host(outcome: &mut Outcome) {
     {
         let rest = toolchain.split_once(' ').map(|(_, rest)| format!(" {rest}")).unwrap_or_default();
         *toolchain = format!("{name}{rest}");
+    }
+    for skipped in &mut outcome.skipped_checks {
+        let name = |word: &str| word.rsplit('/').next().filter(|_| word.starts_with('/')).unwrap_or(word).to_owned();
+        skipped.reason = skipped.reason.split(' ').map(name).collect::<Vec<_>>().join(" ");
     }
 }
 

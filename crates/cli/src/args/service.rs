@@ -1,4 +1,4 @@
-//! `serve` and `keys`, as the user writes them.
+//! `serve`, `mcp` and `keys`, as the user writes them.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -51,6 +51,28 @@ pub(crate) struct ServeArgs {
     /// that nobody else has]
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct McpArgs {
+    /// The policy of all runs
+    #[arg(long, value_name = "NAME", default_value = "balanced")]
+    pub(crate) policy: String,
+    /// On whose account they are
+    #[arg(long, value_name = "ID", default_value = "default")]
+    pub(crate) tenant: String,
+    /// Runs at once [default: 4 for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) concurrency: Option<u32>,
+    /// What is logged on standard error: error, warn, info or debug
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    pub(crate) log_level: String,
+    /// A directory of language files of your own [env: HOTCELL_LANGUAGES]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) languages: Option<PathBuf>,
+    /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

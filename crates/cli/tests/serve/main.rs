@@ -12,6 +12,7 @@ mod events;
 mod harness;
 mod keys;
 mod load;
+mod mcp;
 mod operator;
 mod piston;
 mod piston_clients;

@@ -9,6 +9,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use crate::problem::Problem;
@@ -18,32 +19,43 @@ use crate::settings::{BODY_TIME, MAX_BODY};
 /// Reads a body. As long as it is held, its size is counted among all that are.
 pub(crate) struct Read {
     bytes: Vec<u8>,
-    _counted: tokio::sync::OwnedSemaphorePermit,
+    counted: OwnedSemaphorePermit,
 }
 
 pub(crate) async fn read(service: &Arc<Service>, headers: &HeaderMap, body: Body) -> Result<Read, Problem> {
+    read_at_most(service, headers, body, MAX_BODY, 1).await
+}
+
+/// `weight` is how much of what all bodies may have is taken for each byte of this one.
+pub(super) async fn read_at_most(
+    service: &Arc<Service>,
+    headers: &HeaderMap,
+    body: Body,
+    most: usize,
+    weight: usize,
+) -> Result<Read, Problem> {
     let too_large = || {
-        let detail = format!("the body has more than {MAX_BODY} bytes: give less");
+        let detail = format!("the body has more than {most} bytes: give less");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
     };
     let said = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     // One that does not say its size may have the largest.
-    let size = said.unwrap_or(MAX_BODY);
-    if size > MAX_BODY {
+    let size = said.unwrap_or(most);
+    if size > most {
         return Err(too_large());
     }
-    let permits = u32::try_from(size.div_ceil(1024).max(1)).unwrap_or(u32::MAX);
+    let permits = u32::try_from((size * weight).div_ceil(1024).max(1)).unwrap_or(u32::MAX);
     let counted = Arc::clone(&service.bodies)
         .try_acquire_many_owned(permits)
         .map_err(|_| Problem::unavailable("busy", "too many large requests are being read: come back later"))?;
-    match timeout(BODY_TIME, Limited::new(body, MAX_BODY).collect()).await {
+    match timeout(BODY_TIME, Limited::new(body, most).collect()).await {
         Err(_) => {
             let detail = format!("the body did not come within {} s", BODY_TIME.as_secs());
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", detail))
         }
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "body", "the body ended before it was whole")),
-        Ok(Ok(whole)) => Ok(Read { bytes: whole.to_bytes().into(), _counted: counted }),
+        Ok(Ok(whole)) => Ok(Read { bytes: whole.to_bytes().into(), counted }),
     }
 }
 
@@ -56,6 +68,11 @@ impl Read {
         self.bytes.len()
     }
 
+    /// It is counted as long as the second is held.
+    pub(super) fn into_parts(self) -> (Vec<u8>, OwnedSemaphorePermit) {
+        (self.bytes, self.counted)
+    }
+
     /// Of what was asked, and where.
     pub(super) fn sha256(&self, path: &str) -> String {
         let hash = Sha256::new().chain_update(path).chain_update([0]).chain_update(&self.bytes).finalize();
@@ -64,35 +81,57 @@ impl Read {
 
     /// As JSON. What is wrong is named by its field.
     pub(super) fn json<T: Fields>(&self, headers: &HeaderMap) -> Result<T, Problem> {
-        let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-        let is_json = kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
-        if !is_json {
-            let detail = "the body must be JSON: send it with `Content-Type: application/json`";
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail));
+        is_json(headers)?;
+        understand(&self.bytes)
+    }
+}
+
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let detail = "the body must be JSON: send it with `Content-Type: application/json`";
+    Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail))
+}
+
+/// What was written, field by field. What is wrong is named by its field.
+fn understand<T: Fields>(bytes: &[u8]) -> Result<T, Problem> {
+    // What is no JSON is found by who reads it.
+    let misplaced = serde_json::from_slice(bytes).ok().and_then(|value| misplaced_list::<T>(&value));
+    if misplaced.as_deref() == Some(WHOLE) {
+        return Err(list(WHOLE.into()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(wrong)?;
+    reader.end().map_err(|e| {
+        Problem::new(StatusCode::BAD_REQUEST, "json", format!("there is something behind the JSON: {e}"))
+    })?;
+    misplaced.map_or(Ok(value), |field| Err(list(field)))
+}
+
+/// The same, of what is JSON already.
+pub(crate) fn understand_value<T: Fields>(value: Value) -> Result<T, Problem> {
+    let misplaced = misplaced_list::<T>(&value);
+    let value = serde_path_to_error::deserialize(value).map_err(wrong)?;
+    misplaced.map_or(Ok(value), |field| Err(list(field)))
+}
+
+fn list(field: String) -> Problem {
+    Problem::field(field.clone(), format!("`{field}` is wrong: it is a list"))
+}
+
+fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let path = error.path().to_string();
+    let inner = error.into_inner();
+    match inner.classify() {
+        serde_json::error::Category::Data => {
+            let why = inner.to_string();
+            let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
+            let field = if field == "." { WHOLE.to_owned() } else { field };
+            Problem::field(field.clone(), format!("`{field}` is wrong: {why}"))
         }
-        let list = |field: String| Problem::field(field.clone(), format!("`{field}` is wrong: it is a list"));
-        let misplaced = self.misplaced_list(T::LISTS, T::FREE);
-        if misplaced.as_deref() == Some(WHOLE) {
-            return Err(list(WHOLE.into()));
-        }
-        let mut reader = serde_json::Deserializer::from_slice(&self.bytes);
-        let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let path = error.path().to_string();
-            let inner = error.into_inner();
-            match inner.classify() {
-                serde_json::error::Category::Data => {
-                    let why = inner.to_string();
-                    let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
-                    let field = if field == "." { WHOLE.to_owned() } else { field };
-                    Problem::field(field.clone(), format!("`{field}` is wrong: {}", why))
-                }
-                _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
-            }
-        })?;
-        reader.end().map_err(|e| {
-            Problem::new(StatusCode::BAD_REQUEST, "json", format!("there is something behind the JSON: {e}"))
-        })?;
-        misplaced.map_or(Ok(value), |field| Err(list(field)))
+        _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
     }
 }
 
@@ -100,7 +139,7 @@ impl Read {
 const WHOLE: &str = "body";
 
 /// What can come as a body.
-pub(super) trait Fields: DeserializeOwned {
+pub(crate) trait Fields: DeserializeOwned {
     /// Of the outermost level: those that are lists.
     const LISTS: &'static [&'static str];
     /// The caller's own: anything may be in them.
@@ -128,28 +167,25 @@ impl Fields for SwitchRequest {
     const LISTS: &'static [&'static str] = &[];
 }
 
-impl Read {
-    /// A list in the place of an object would be read as its fields in their order, which nobody means. What is no JSON is
-    /// found by who reads it.
-    fn misplaced_list(&self, lists: &[&str], free: &[&str]) -> Option<String> {
-        let fields = match serde_json::from_slice(&self.bytes).ok()? {
-            Value::Object(fields) => fields,
-            Value::Array(_) => return Some(WHOLE.into()),
-            _ => return None,
-        };
-        for (name, value) in fields.iter().filter(|(name, _)| !free.contains(&name.as_str())) {
-            match value {
-                Value::Array(_) if !lists.contains(&name.as_str()) => return Some(name.clone()),
-                Value::Object(inner) => {
-                    if let Some((part, _)) = inner.iter().find(|(_, value)| value.is_array()) {
-                        return Some(format!("{name}.{part}"));
-                    }
+/// A list in the place of an object would be read as its fields in their order, which nobody means.
+fn misplaced_list<T: Fields>(value: &Value) -> Option<String> {
+    let fields = match value {
+        Value::Object(fields) => fields,
+        Value::Array(_) => return Some(WHOLE.into()),
+        _ => return None,
+    };
+    for (name, value) in fields.iter().filter(|(name, _)| !T::FREE.contains(&name.as_str())) {
+        match value {
+            Value::Array(_) if !T::LISTS.contains(&name.as_str()) => return Some(name.clone()),
+            Value::Object(inner) => {
+                if let Some((part, _)) = inner.iter().find(|(_, value)| value.is_array()) {
+                    return Some(format!("{name}.{part}"));
                 }
-                _ => {}
             }
+            _ => {}
         }
-        None
     }
+    None
 }
 
 fn unknown_field(why: &str) -> Option<&str> {

@@ -8,6 +8,7 @@ mod events;
 pub(crate) mod languages;
 mod leases;
 pub(crate) mod listen;
+mod mcp;
 mod page;
 mod policies;
 mod records;
@@ -53,6 +54,7 @@ pub(crate) fn router(service: Arc<Service>) -> Router {
         .route("/v1/stats", get(records::stats))
         .route("/v1/languages", get(languages::list))
         .route("/v1/killswitch", get(switch::status).post(switch::on).delete(switch::off))
+        .route("/mcp", post(mcp::message))
         .route("/", get(page::page))
         .route("/openapi.json", get(page::document))
         .route("/healthz", get(status::healthz))
