@@ -11,6 +11,7 @@ use hotcell_server::{Caller, Service, Settings, log_to_stderr, serve_stdio};
 
 use crate::args::service::McpArgs;
 use crate::serve::concurrency;
+use crate::service_user::owner_instead_of_root;
 use crate::show::harmless;
 use crate::{grants, languages, policy, run};
 
@@ -26,12 +27,17 @@ pub(crate) fn mcp(args: &McpArgs, launcher: Launcher) -> anyhow::Result<ExitCode
     }
     let state_dir = policy::state_dir(args.state_dir.as_deref())
         .context("there is no place for the state: give --state-dir, or set HOME")?;
+    let user = owner_instead_of_root(&state_dir)?;
+    if let Some((uid, gid)) = user {
+        launcher.give_up_root(uid, gid)?;
+    }
     let settings = Settings {
         // Nobody does.
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        // What is in root's home is closed to anybody else.
+        config_dir: grants::config_dir().filter(|_| user.is_none()),
+        cache: if user.is_some() { Some(state_dir.join("cache")) } else { run::cache_dir() },
         state_dir,
-        config_dir: grants::config_dir(),
-        cache: run::cache_dir(),
         concurrency: concurrency(args.concurrency),
         queue: QUEUE,
         policy: args.policy.clone(),

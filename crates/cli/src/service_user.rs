@@ -56,6 +56,12 @@ pub(crate) fn choose(flag: Option<&str>, state_dir: &Path) -> anyhow::Result<Opt
     Ok(Some(user))
 }
 
+/// Whom to become to work in a state that is there: a service that root has started is somebody else, and so is its state.
+pub(crate) fn owner_instead_of_root(state_dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
+    let is_root = rustix::process::geteuid().is_root();
+    Ok(if is_root { owner(state_dir)?.filter(|(uid, _)| *uid != 0) } else { None })
+}
+
 fn owner(dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
     match std::fs::symlink_metadata(dir) {
         Ok(meta) if meta.is_dir() => Ok(Some((meta.uid(), meta.gid()))),

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,6 +16,7 @@ use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{AuditArgs, AuditVerb, KillswitchArgs, KillswitchVerb, RecordsArgs, StateArgs, StatsArgs};
 use crate::policy::{named, state_dir};
+use crate::service_user::owner_instead_of_root;
 use crate::show::{self, ascii_json, harmless, painted};
 
 /// The operator's directory, made when it is not there.
@@ -25,13 +25,10 @@ pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
     open_as_owner(&dir)
 }
 
-/// A service that root has started is somebody else, and so is its state: what root does there must be theirs too.
+/// What root does in a state that is somebody else's must be theirs too.
 fn open_as_owner(dir: &Path) -> anyhow::Result<State> {
-    if let Ok(meta) = std::fs::metadata(dir)
-        && meta.uid() != 0
-        && rustix::process::geteuid().is_root()
-    {
-        become_user(meta.uid(), meta.gid())?;
+    if let Some((uid, gid)) = owner_instead_of_root(dir)? {
+        become_user(uid, gid)?;
     }
     Ok(State::open(dir)?)
 }

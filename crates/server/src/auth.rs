@@ -63,14 +63,7 @@ pub(crate) fn caller_with_bare_key(service: &Service, headers: &HeaderMap) -> Re
 }
 
 fn caller_with(service: &Service, headers: &HeaderMap, token: Option<&str>) -> Result<Caller, Problem> {
-    let (found, has_keys) = {
-        let keys = service.keys();
-        let found = match token {
-            Some(token) => Some(keys.key_of_token(token)?),
-            None => None,
-        };
-        (found, keys.has_api_keys()?)
-    };
+    let found = token.map(|token| service.keys().key_of_token(token)).transpose()?;
     match found {
         Some(Some(key)) => Ok(Caller {
             tenant: key.tenant_id,
@@ -80,7 +73,7 @@ fn caller_with(service: &Service, headers: &HeaderMap, token: Option<&str>) -> R
         }),
         // Also where there are no keys: whoever shows one does not mean nobody.
         Some(None) => Err(Problem::new(StatusCode::UNAUTHORIZED, "key", "this key is not known here, or was revoked")),
-        None if has_keys || !service.is_local() => {
+        None if !service.is_local() || service.has_keys()? => {
             let detail = "a key is needed: send it as `Authorization: Bearer KEY` or `X-API-Key: KEY`";
             Err(Problem::new(StatusCode::UNAUTHORIZED, "key", detail))
         }

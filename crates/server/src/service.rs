@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ use crate::problem::{Problem, shown};
 use crate::queue::{Full, Queue, Queued};
 use crate::results::{Results, is_id};
 use crate::run::{How, Run};
-use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, MAX_BODIES, MAX_CONNECTIONS, REMEMBERED, Settings};
+use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, IDLE_THREAD, MAX_BODIES, MAX_CONNECTIONS, REMEMBERED, Settings};
 use crate::work::{self, Alerts};
 
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +80,8 @@ pub struct Service {
     /// Connections that may be open.
     pub(crate) connections: u64,
     work: Mutex<Work>,
+    /// That something was handed to a thread that waits, or that none will be.
+    handed: Condvar,
     runs: Mutex<Runs>,
     /// Of the threads that run something.
     state: Mutex<State>,
@@ -95,6 +97,10 @@ pub struct Service {
 struct Work {
     queue: Queue,
     running: usize,
+    /// Threads that wait for something to run.
+    idle: usize,
+    /// For them: never more than there are.
+    handed: Vec<Queued>,
     closed: bool,
 }
 
@@ -153,6 +159,7 @@ impl Service {
             broken: watch::Sender::new(false),
             connections,
             work: Mutex::default(),
+            handed: Condvar::new(),
             runs: Mutex::default(),
             state: Mutex::new(state),
             looks: Mutex::new(looks),
@@ -282,6 +289,11 @@ impl Service {
         }
         if work.running < self.settings.concurrency {
             work.running += 1;
+            if work.idle > work.handed.len() {
+                work.handed.push(queued);
+                self.handed.notify_one();
+                return Ok(());
+            }
             drop(work);
             return self.start_worker(queued);
         }
@@ -318,14 +330,19 @@ impl Service {
         }
     }
 
-    /// For a thread that has ended a run: the next one, or it may go.
+    /// For a thread that has ended a run: the next one, for which it may wait a while, or it may go.
     pub(crate) fn next_job(&self) -> Option<Queued> {
         let mut work = held(&self.work);
-        let next = work.queue.pop();
-        if next.is_none() {
-            work.running -= 1;
+        if let Some(next) = work.queue.pop() {
+            return Some(next);
         }
-        next
+        work.running -= 1;
+        work.idle += 1;
+        let waits = |work: &mut Work| work.handed.is_empty() && !work.closed;
+        let waited = self.handed.wait_timeout_while(work, IDLE_THREAD, waits);
+        let (mut work, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        work.idle -= 1;
+        work.handed.pop()
     }
 
     /// Those who wait for too long are told so.
@@ -443,6 +460,7 @@ impl Service {
     /// Nothing new is taken from now on.
     pub(crate) fn close(&self) {
         held(&self.work).closed = true;
+        self.handed.notify_all();
         self.closing.send_replace(true);
     }
 

@@ -36,6 +36,8 @@ pub(crate) const MAX_CONNECTIONS: u64 = 4096;
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_millis(250);
 /// Runs that have ended and whose events can still be read: a megabyte and a half each, at most.
 pub(crate) const REMEMBERED: usize = 128;
+/// So long a thread waits for another run before it goes: to make one takes as long as a good part of a short run.
+pub(crate) const IDLE_THREAD: Duration = Duration::from_secs(10);
 /// Threads for calls that wait: for disks, mostly.
 pub(crate) const BLOCKING_THREADS: usize = 64;
 /// A header of ours, or of anybody's who asks twice: a UUID has 36.

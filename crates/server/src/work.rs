@@ -43,6 +43,7 @@ type Ended = (RecordStatus, Result<Box<Outcome>, Problem>);
 fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
     let denied = |problem: Problem| (RecordStatus::Denied, Err(problem.of_record(&run.id)));
     let alerted = Cell::new(false);
+    let is_followed = run.how.is_kept || run.how.is_followed;
     let say = |event: RunEvent| {
         if matches!(event.happened, Happened::Alert(_)) {
             alerted.set(true);
@@ -51,12 +52,11 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
         if let Some(transcript) = &run.how.transcript {
             transcript.put(&event);
         }
-        if run.how.is_kept || !matches!(event.happened, Happened::Output(_)) {
+        if is_followed || !matches!(event.happened, Happened::Output(_)) {
             run.log.push(event);
         }
     };
-    let watch =
-        Watch { output: run.how.is_kept || run.how.is_followed || run.how.transcript.is_some(), ..Watch::default() };
+    let watch = Watch { output: is_followed || run.how.transcript.is_some(), ..Watch::default() };
     let sentinel = Sentinel::new(&run.request_id, watch, &say);
     let leased = job.leased.take();
     let begun = begin(&mut service.state(), &job.request, &job.who, Some(&job.policy), leased.as_ref());

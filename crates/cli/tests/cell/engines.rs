@@ -149,6 +149,9 @@ fn a_container_that_an_operator_has_paused_is_ended() {
     going.wait_for_name("sleep");
     for id in of(pid) {
         let (status, said) = ask("POST", &format!("/containers/{id}/pause"), b"");
+        if said.to_string().contains("can not pause containers on rootless containers") {
+            return skip("this engine has no group in which it could pause anything");
+        }
         assert_eq!(status, 204, "{said}");
     }
     let ran = going.finish();

@@ -20,6 +20,9 @@ use crate::service::Service;
 use crate::settings::MAX_IDEMPOTENCY_KEY;
 use crate::waiting::{self, Waiting};
 
+/// So much output is made JSON of in less time than another thread would take to begin.
+const WRITTEN_AT_ONCE: usize = 16 << 10;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manner {
@@ -183,6 +186,10 @@ async fn answer(service: &Arc<Service>, run: &Arc<Run>, manner: &Manner, waiting
     drop(waiting);
     ended?;
     let view = run.view();
+    let said = view.outcome.as_ref().map_or(0, |outcome| outcome.stdout.len() + outcome.stderr.len());
+    if said <= WRITTEN_AT_ONCE {
+        return json(StatusCode::OK, &view);
+    }
     // Up to twenty megabytes of text.
     service.blocking(move |_| json(StatusCode::OK, &view)).await
 }
