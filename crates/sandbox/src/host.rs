@@ -83,7 +83,8 @@ pub(crate) fn layers_of(
     landlock: Option<u32>,
     ids: &Ids,
 ) -> (Vec<Applied>, Vec<Applied>) {
-    let name = runtime.path.display();
+    // Where it is on the host is nobody's business who reads a report.
+    let name = runtime.path.file_name().unwrap_or_default().to_string_lossy();
     let (mut on, mut off) = layers(base, landlock, ids);
     let mut put = |layer: &str, mechanism: String| {
         on.retain(|known| known.layer != layer);
@@ -138,7 +139,7 @@ pub(crate) fn layers(base: &Base, landlock: Option<u32>, ids: &Ids) -> (Vec<Appl
         Applied::new("filesystem", "a root of its own by pivot_root; read-only trees, one writable tmpfs"),
         Applied::new("capabilities", "none, and no_new_privs"),
         Applied::new("syscalls", "seccomp allowlist with user notification"),
-        Applied::new("limits", "rlimits CORE, FSIZE, NOFILE, NPROC, MEMLOCK, MSGQUEUE, RTPRIO"),
+        Applied::new("limits", "rlimits CORE, FSIZE, NOFILE, NPROC, MEMLOCK, MSGQUEUE, RTPRIO, SIGPENDING"),
     ];
     let (mut cgroup_on, mut off) = base.describe();
     on.append(&mut cgroup_on);

@@ -78,7 +78,7 @@ impl Log {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let first = held.events.front().map_or(held.next + 1, |first| first.number);
         let events = held.events.iter().filter(|event| event.number > seen).cloned().collect();
-        Page { missed: first.saturating_sub(seen + 1), events, closed: held.closed }
+        Page { missed: first.saturating_sub(seen.saturating_add(1)), events, closed: held.closed }
     }
 
     /// Changes when there is something new.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 /// A request is sources, which people write, and data beside them: more belongs elsewhere.
 pub(crate) const MAX_BODY: usize = 32 << 20;
+/// Values in it: a request has a few hundred.
+pub(crate) const MAX_MARKS: usize = 100_000;
 /// Of all bodies that are being read or wait in the queue: what strangers can make us hold in memory.
 pub(crate) const MAX_BODIES: usize = 256 << 20;
 /// Of a message of MCP, which is in memory several times before it is understood: an agent writes far less, and who has more has

@@ -155,8 +155,13 @@ fn heads_and_bodies_have_a_size() {
         }
     }
     connection.answer().is_problem(413, None, &["bytes"]);
+    // Nobody reads the rest of it, so the kernel may take the answer back: then that nothing came is the answer.
     let long = format!("X-Long: {}", "x".repeat(100_000));
-    assert_eq!(service.raw(request("GET", "/healthz", &[&long], b"")).status, 431);
+    let mut connection = service.connect();
+    let mut said = String::new();
+    let sent = std::io::Write::write_all(&mut connection.socket(), &request("GET", "/healthz", &[&long], b""));
+    let heard = std::io::Read::read_to_string(&mut connection.socket(), &mut said);
+    assert!(said.starts_with("HTTP/1.1 431") || sent.is_err() || heard.is_err(), "{said}");
     let many: Vec<String> = (0..200).map(|n| format!("X-{n}: 1")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert_eq!(service.raw(request("GET", "/healthz", &many, b"")).status, 431);
@@ -215,4 +220,20 @@ fn nothing_of_the_host_is_in_an_answer() {
     let answer = service.post("/v1/runs", &json!({ "code": "1" }));
     answer.is_problem(500, None, &["log"]);
     assert!(!answer.text().contains("hotcell.toml") && place.log().contains("hotcell.toml"));
+}
+
+/// A value is a hundred times as large in memory as on the wire.
+#[test]
+fn many_small_values_are_refused_before_any_is_made() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let body = |values: usize| format!(r#"{{"command": ["true"], "metadata": {{"x": [{}0]}}}}"#, "0,".repeat(values));
+    for (path, most) in [("/v1/runs", 413), ("/v1/verify", 413), ("/api/v2/execute", 413), ("/mcp", 413)] {
+        let answer = service.ask("POST", path, &[], body(200_000).as_bytes());
+        assert_eq!(answer.status, most, "{path}: {}", answer.text());
+    }
+    assert_eq!(service.ask("POST", "/v1/runs", &[], body(5_000).as_bytes()).status, 200);
+    // What is in a string is no value.
+    let code = format!("x = {:?}", "[{,:".repeat(100_000));
+    assert_eq!(service.run(&json!({ "code": code }))["status"], "pass");
 }

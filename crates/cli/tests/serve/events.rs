@@ -96,6 +96,9 @@ fn who_comes_again_goes_on_where_he_was() {
         Some("Last-Event-ID"),
         &["ids"],
     );
+    // The last that there could ever be: nothing is behind it, and nothing was missed.
+    let last = format!("Last-Event-ID: {}", u64::MAX);
+    assert_eq!(Stream::open(&service, &id, &[&last]).rest(), []);
 }
 
 #[test]

@@ -94,6 +94,8 @@ fn limits(limits: &Limits, without_cgroup: bool) -> Result<(), Failure> {
     set("FSIZE", libc::RLIMIT_FSIZE, limits.file_size)?;
     set("MSGQUEUE", libc::RLIMIT_MSGQUEUE, 0)?;
     set("RTPRIO", libc::RLIMIT_RTPRIO, 0)?;
+    // Counted by user, and cells may have one in common: timers and queued signals of one are not to be all there are.
+    set("SIGPENDING", libc::RLIMIT_SIGPENDING, 1024)?;
     set("MEMLOCK", libc::RLIMIT_MEMLOCK, 8 << 20)?;
     if let Some(cpu) = limits.cpu_time {
         // A backstop for one process; what counts is all of them together.

@@ -73,22 +73,33 @@ impl Launcher {
         match self.base(shape).complete(seed, shape.cpu_group) {
             Ok((group, joins)) => {
                 (cell.group, cell.joins) = (group, joins);
-                if shape.porter {
-                    match cell.group.entrance() {
-                        Ok(entrance) => cell.joins.extend(entrance),
-                        Err(e) => {
-                            abandon(cell);
-                            return Err(failed("open the cgroup", "")(e));
-                        }
+                match self.ways_in(&mut cell, shape) {
+                    Ok(joins) => Ok(Cell { joins, ..cell }),
+                    Err(e) => {
+                        abandon(cell);
+                        Err(failed("open the cgroup", "")(e))
                     }
                 }
-                Ok(cell)
             }
             Err((e, seed)) => {
                 abandon(cell);
                 seed.remove();
                 Err(failed("make the cgroup", "")(e))
             }
+        }
+    }
+
+    /// What a porter gets it hands to a runtime. With files that root has opened, whoever that is could move any process of
+    /// the host: so they are opened for its user, who can move his own.
+    fn ways_in(&self, cell: &mut Cell, shape: Shape) -> io::Result<Vec<OwnedFd>> {
+        let joins = std::mem::take(&mut cell.joins);
+        if !shape.porter {
+            return Ok(joins);
+        }
+        let joins = joins.into_iter().chain(cell.group.entrance()?);
+        match self.owner {
+            Some(owner) => joins.map(|way| process::reopen_for(owner, way.as_fd())).collect(),
+            None => Ok(joins.collect()),
         }
     }
 

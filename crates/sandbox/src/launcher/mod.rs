@@ -116,7 +116,7 @@ impl Launcher {
             signals: signal::watch(&[libc::SIGCHLD])?,
             own: process::pidfd_open(std::process::id() as Pid)?,
             base,
-            no_groups: Base::None { why: "no ordinary user can take a process out of an engine's group".into() },
+            no_groups: Base::None { why: "a user's runtime or engine has no way into a group of root's".into() },
             ids,
             owner: None,
             landlock,
@@ -170,7 +170,9 @@ impl Launcher {
     }
 
     fn base(&self, shape: Shape) -> &Base {
-        if shape.grouped { &self.base } else { &self.no_groups }
+        // A file of a v2 group moves whom its writer names, whoever he is: no runtime of a user's gets one that root opened.
+        let no_way_in = shape.porter && self.owner.is_some() && matches!(self.base, Base::V2(_));
+        if shape.grouped && !no_way_in { &self.base } else { &self.no_groups }
     }
 
     /// Waits for a request, a death, or a word on the socket of a run (whose pids are returned).

@@ -59,6 +59,18 @@ pub(crate) fn clone_for(
     cloned
 }
 
+/// Another open file of the same, as if `owner` had opened it: of some, what may be written is decided by who did.
+pub(crate) fn reopen_for(owner: (u32, u32), fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    use rustix::fs::{Mode, OFlags};
+    act_as(owner)?;
+    let opened =
+        rustix::fs::open(format!("/proc/self/fd/{}", fd.as_raw_fd()), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
+    if act_as((0, 0)).is_err() {
+        exit_now(70);
+    }
+    Ok(opened?)
+}
+
 /// Changes the effective ids alone, with all capabilities kept: a change of them away from root switches them off.
 fn act_as((uid, gid): (u32, u32)) -> io::Result<()> {
     const SAME: libc::c_long = -1;

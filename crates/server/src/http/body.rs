@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::problem::Problem;
 use crate::service::Service;
-use crate::settings::{BODY_TIME, MAX_BODY};
+use crate::settings::{BODY_TIME, MAX_BODY, MAX_MARKS};
 
 /// Reads a body. As long as it is held, its size is counted among all that are.
 pub(crate) struct Read {
@@ -55,8 +55,31 @@ pub(super) async fn read_at_most(
         }
         Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
         Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "body", "the body ended before it was whole")),
-        Ok(Ok(whole)) => Ok(Read { bytes: whole.to_bytes().into(), counted }),
+        Ok(Ok(whole)) => {
+            let bytes: Vec<u8> = whole.to_bytes().into();
+            if marks(&bytes) > MAX_MARKS {
+                let detail = format!("the JSON has more than {MAX_MARKS} commas, colons and brackets: give less");
+                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
+            }
+            Ok(Read { bytes, counted })
+        }
     }
+}
+
+/// What stands between values, outside of strings: a value takes a hundred times as much memory as the three bytes that it
+/// can be written in, so they are counted before any is made.
+fn marks(json: &[u8]) -> usize {
+    let (mut marks, mut in_string, mut escaped) = (0, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b',' | b':' | b'[' | b'{' if !in_string => marks += 1,
+            _ => {}
+        }
+    }
+    marks
 }
 
 impl Read {
