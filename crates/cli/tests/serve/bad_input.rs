@@ -157,7 +157,7 @@ fn heads_and_bodies_have_a_size() {
     connection.answer().is_problem(413, None, &["bytes"]);
     // Nobody reads the rest of it, so the kernel may take the answer back: then that nothing came is the answer.
     let long = format!("X-Long: {}", "x".repeat(100_000));
-    let mut connection = service.connect();
+    let connection = service.connect();
     let mut said = String::new();
     let sent = std::io::Write::write_all(&mut connection.socket(), &request("GET", "/healthz", &[&long], b""));
     let heard = std::io::Read::read_to_string(&mut connection.socket(), &mut said);
