@@ -3,7 +3,7 @@
 CARGO ?= cargo
 TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
-PACKAGES := gcc g++ junit4 curl python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman
+PACKAGES := gcc g++ junit4 curl python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman systemd
 # Toolchains, by the program: any way of having it is good.
 TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.

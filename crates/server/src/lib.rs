@@ -24,6 +24,7 @@ mod http;
 mod log;
 mod logging;
 mod metrics;
+mod notify;
 mod openapi;
 mod problem;
 mod queue;

@@ -6,6 +6,7 @@ mod artifacts;
 mod attach;
 mod bad_input;
 mod client;
+mod deploy;
 mod docs;
 mod ends;
 mod events;
