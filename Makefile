@@ -9,7 +9,7 @@ TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps prepare lint deny unit test-root test-user test-programs test-backends test-engines conformance image test-vm endurance bench clean
+.PHONY: build test deps prepare lint deny unit test-root test-user test-programs test-backends test-engines conformance image test-vm endurance fuzz-api bench clean
 
 build:
 	$(CARGO) build --release
@@ -107,6 +107,10 @@ test-vm: target/hostile/hostile
 	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends::
 	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits::
 	MODES=user VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 escape:: writes:: witness::
+
+# The service against its own document, with requests that a tester makes up: `FOR=600 make fuzz-api`.
+fuzz-api:
+	HOTCELL_FUZZ_SECONDS=$${FOR:-300} $(CARGO) test -p hotcell-cli --test serve document::every_answer -- --nocapture
 
 # Ten thousand runs in a row, three hundred cells at once: nothing grows, nothing is left.
 endurance:

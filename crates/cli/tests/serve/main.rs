@@ -8,6 +8,7 @@ mod bad_input;
 mod client;
 mod deploy;
 mod docs;
+mod document;
 mod ends;
 mod events;
 mod harness;
