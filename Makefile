@@ -9,7 +9,7 @@ TOOLCHAINS := go:golang-go node:nodejs javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps prepare lint deny unit test-root test-user test-programs test-backends test-engines conformance image test-vm endurance fuzz-api bench clean
+.PHONY: build test deps prepare lint deny unit test-root test-user test-programs test-backends test-engines conformance image clients test-vm endurance fuzz-api bench clean
 
 build:
 	$(CARGO) build --release
@@ -19,7 +19,7 @@ test: deps prepare unit test-root test-user test-programs test-backends test-eng
 
 # At once, since each waits for the network or for one processor most of its time.
 prepare: deps
-	@$(MAKE) --no-print-directory --output-sync -j3 lint deny image
+	@$(MAKE) --no-print-directory --output-sync -j4 lint deny image clients
 
 # Only what is missing is installed, so that a machine that has everything needs no network and no root.
 deps:
@@ -43,6 +43,10 @@ deny: $(TOOLS)/bin/cargo-deny
 # The VM's disk: made once.
 image:
 	@tests/vm/image >/dev/null
+
+# What others wrote to test a service, or to call one: installed once.
+clients:
+	@tests/clients/python openapi >/dev/null
 
 unit:
 	$(CARGO) test --quiet --workspace --lib --bins
