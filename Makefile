@@ -3,13 +3,13 @@
 CARGO ?= cargo
 TARGET := target/x86_64-unknown-linux-gnu
 HOSTILE := $(wildcard tests/hostile/*.c)
-PACKAGES := gcc g++ junit4 curl python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman
+PACKAGES := gcc g++ junit4 curl python3-venv libc6-dev python3 qemu-system-x86 mmdebstrap e2fsprogs busybox-static mount runc crun runsc docker.io podman systemd
 # Toolchains, by the program: any way of having it is good.
 TOOLCHAINS := go:golang-go node:nodejs npm:npm javac:default-jdk-headless
 # Shared by all clones: building it takes minutes.
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hotcell/tools
 
-.PHONY: build test deps prepare lint deny unit test-root test-user test-programs test-backends test-engines conformance image test-vm endurance bench clean
+.PHONY: build test deps prepare lint deny unit test-root test-user test-programs test-backends test-engines conformance image clients test-vm endurance fuzz-api bench clean
 
 build:
 	$(CARGO) build --release
@@ -19,7 +19,7 @@ test: deps prepare unit test-root test-user test-programs test-backends test-eng
 
 # At once, since each waits for the network or for one processor most of its time.
 prepare: deps
-	@$(MAKE) --no-print-directory --output-sync -j3 lint deny image
+	@$(MAKE) --no-print-directory --output-sync -j4 lint deny image clients
 
 # Only what is missing is installed, so that a machine that has everything needs no network and no root.
 deps:
@@ -43,6 +43,11 @@ deny: $(TOOLS)/bin/cargo-deny
 # The VM's disk: made once.
 image:
 	@tests/vm/image >/dev/null
+
+# What others wrote to test a service, or to call one: installed once.
+clients:
+	@tests/clients/python openapi >/dev/null
+	@tests/clients/python mcp >/dev/null
 
 unit:
 	$(CARGO) test --quiet --workspace --lib --bins
@@ -107,6 +112,10 @@ test-vm: target/hostile/hostile
 	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends::
 	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits::
 	MODES=user VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 escape:: writes:: witness::
+
+# The service against its own document, with requests that a tester makes up: `FOR=600 make fuzz-api`.
+fuzz-api:
+	HOTCELL_FUZZ_SECONDS=$${FOR:-300} $(CARGO) test -p hotcell-cli --test serve document::every_answer -- --nocapture
 
 # Ten thousand runs in a row, three hundred cells at once: nothing grows, nothing is left.
 endurance:

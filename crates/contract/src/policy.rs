@@ -9,44 +9,60 @@ use crate::{AllowedHost, Mode, NetworkPolicy, OnViolation};
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Letters, digits, `_` and `-`.
+    #[schemars(regex(pattern = ID))]
     pub policy_id: String,
+    #[schemars(length(min = 1, max = 200), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     pub name: String,
     #[serde(default = "balanced")]
     pub mode: Mode,
     #[serde(default)]
     pub isolation_level: IsolationLevel,
     /// `native`; absent: whatever the level needs.
+    #[schemars(regex(pattern = "^(native|oci|docker)$"))]
     pub backend: Option<String>,
     pub network_policy: NetworkPolicy,
     /// For `restricted`: `name:port`, `*.name:port`, `address:port` or `[address]:port`.
     #[serde(default)]
     pub allowed_hosts: Vec<String>,
     /// User and system time of all processes together.
+    #[schemars(range(min = 0.001, max = 2_592_000.0))]
     pub max_cpu_seconds: Option<f64>,
     #[serde(default = "two")]
+    #[schemars(range(min = 0.01, max = 4096.0))]
     pub cpus: f64,
     #[serde(default = "memory")]
+    #[schemars(range(min = 4, max = 536870912))]
     pub max_memory_mb: u64,
     #[serde(default = "wall")]
+    #[schemars(range(min = 0.001, max = 2_592_000.0))]
     pub max_wall_time_seconds: f64,
     #[serde(default = "budget")]
+    #[schemars(range(min = 0.001, max = 2_592_000.0))]
     pub request_budget_seconds: f64,
     #[serde(default = "processes")]
+    #[schemars(range(min = 1, max = 1048576))]
     pub max_processes: u64,
     #[serde(default = "open_files")]
+    #[schemars(range(min = 8, max = 1048576))]
     pub max_open_files: u64,
     /// Absent: as the scratch.
+    #[schemars(range(min = 1, max = 536870912))]
     pub max_file_size_mb: Option<u64>,
     #[serde(default = "output")]
+    #[schemars(range(min = 1, max = 536870912))]
     pub max_output_mb: u64,
     #[serde(default = "scratch")]
+    #[schemars(range(min = 1, max = 536870912))]
     pub scratch_mb: u64,
     /// Empty: all.
     #[serde(default)]
     pub allowed_languages: Vec<String>,
+    #[schemars(range(min = 1, max = 1000000))]
     pub max_executions_per_minute: Option<u64>,
+    #[schemars(range(min = 1, max = 100000000))]
     pub max_executions_per_hour: Option<u64>,
     /// Runs of one tenant at the same time.
+    #[schemars(range(min = 1, max = 100000))]
     pub max_concurrent: Option<u64>,
     #[serde(default)]
     pub allow_network: bool,
@@ -62,6 +78,7 @@ pub struct Policy {
     pub on_violation: OnViolation,
     /// Layers without which to refuse: `cgroup`, `landlock`, `patched-runtime`.
     #[serde(default)]
+    #[schemars(inner(regex(pattern = "^(cgroup|landlock|patched-runtime)$")))]
     pub require: Vec<String>,
     #[serde(default)]
     pub compile: CompileLimits,
@@ -98,7 +115,9 @@ pub enum PythonLayer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompileLimits {
+    #[schemars(range(min = 0.001, max = 2_592_000.0))]
     pub max_wall_time_seconds: f64,
+    #[schemars(range(min = 4, max = 536870912))]
     pub max_memory_mb: u64,
 }
 
@@ -113,8 +132,10 @@ impl Default for CompileLimits {
 #[serde(deny_unknown_fields, default)]
 pub struct StrictWhen {
     /// Globs: `*` and `?` stay inside one name, `**` goes through any number of directories.
+    #[schemars(length(max = 1000), inner(length(min = 1, max = 1024), regex(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")))]
     pub paths: Vec<String>,
     /// Whole words of the request's metadata, keys or values, in capitals or not.
+    #[schemars(length(max = 1000), inner(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9]*$")))]
     pub words: Vec<String>,
 }
 
@@ -283,6 +304,9 @@ pub(crate) fn quoted(text: &str) -> String {
 fn name(policy: &NetworkPolicy) -> String {
     format!("{policy:?}").to_lowercase()
 }
+
+/// As a pattern.
+pub(crate) const ID: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// A name that is a name everywhere: in files, in tables, in logs.
 pub fn is_id(text: &str) -> bool {

@@ -3,7 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::policy::ID;
 use crate::{Approval, Artifact, ExecutionRecord, FailureClass, Outcome, Policy, RecordStatus};
+
+/// Printable, and without blanks around it.
+const NAME: &str = concat!(
+    r"^[^\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]",
+    r"([^\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]*[^\s\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb])?$",
+);
 
 /// What the holder of a key may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -133,6 +140,7 @@ pub struct Decision {
     /// Yes to one run of it, or no.
     pub grant: bool,
     /// How long a yes stands: 1 to 86400, an hour where it is left out.
+    #[schemars(range(min = 1, max = 86_400))]
     pub valid_for_seconds: Option<u64>,
     pub reason: Option<String>,
 }
@@ -142,25 +150,39 @@ pub struct Decision {
 #[serde(deny_unknown_fields)]
 pub struct LeaseRequest {
     /// Who may use it.
+    #[schemars(length(min = 1, max = 200), regex(pattern = NAME))]
     pub actor: String,
+    #[schemars(regex(pattern = ID))]
     pub intent_id: Option<String>,
     /// Words of each; `*` is anything in a word, `**` as the last one any number of words.
+    #[schemars(
+        length(min = 1, max = 1000),
+        inner(length(min = 1, max = 1000), inner(length(max = 4096), regex(pattern = r"^[^\x00]*$")))
+    )]
     pub commands: Vec<Vec<String>>,
     /// Names of variables that may be given.
     #[serde(default)]
+    #[schemars(inner(length(min = 1, max = 256), regex(pattern = "^[A-Za-z0-9_]*$")))]
     pub environment: Vec<String>,
     /// `name:port`
     #[serde(default)]
     pub hosts: Vec<String>,
     /// 300 where it is left out.
+    #[schemars(range(min = 1))]
     pub valid_for_seconds: Option<u64>,
+    #[schemars(range(min = 0.01, max = 4096.0))]
     pub cpus: Option<f64>,
+    #[schemars(range(min = 4, max = 536870912))]
     pub memory_mb: Option<u64>,
+    #[schemars(range(min = 1, max = 2_592_000))]
     pub timeout_seconds: Option<u64>,
+    #[schemars(range(min = 8, max = 1048576))]
     pub open_files: Option<u64>,
     /// 1 where it is left out.
+    #[schemars(range(min = 1, max = 1_000_000))]
     pub max_runs: Option<u64>,
     /// A public key, in hex: whoever has the other half may hand on a smaller lease.
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
     pub holder_key: Option<String>,
 }
 
@@ -205,7 +227,9 @@ pub struct RevokedLease {
 #[serde(deny_unknown_fields)]
 pub struct SwitchRequest {
     /// Null: for everybody.
+    #[schemars(regex(pattern = ID))]
     pub tenant_id: Option<String>,
+    #[schemars(length(min = 1, max = 1000))]
     pub reason: String,
 }
 

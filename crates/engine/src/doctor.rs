@@ -1,7 +1,7 @@
 //! `hotcell doctor`: every primitive, and a real cell as the proof.
 
 use hotcell_contract::Status;
-use hotcell_sandbox::{End, Engine, Launcher, Streams, probe};
+use hotcell_sandbox::{End, Engine, Launcher, Streams, confinement, probe};
 
 use crate::backend::{Container, Hole, survey_engines, survey_runtimes};
 use crate::execute::{Call, ExecuteError, execute};
@@ -125,5 +125,6 @@ fn cell(launcher: &Launcher) -> Check {
         Ok(outcome) => (false, format!("`true` failed in one: {:?} {}", outcome.failure_class, outcome.stderr)),
         Err(e) => (false, e.to_string()),
     };
-    Check { name: "cell".into(), present, needed: true, detail, remedy: None }
+    let remedy = if present { None } else { confinement() };
+    Check { name: "cell".into(), present, needed: true, detail, remedy }
 }

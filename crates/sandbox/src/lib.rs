@@ -51,7 +51,7 @@ mod witness;
 pub use error::SandboxError;
 pub use filter::never_honest;
 pub use launcher::Next;
-pub use probe::{Primitive, probe};
+pub use probe::{Primitive, confinement, probe};
 pub use recorder::Recorder;
 pub use report::*;
 pub use scratch::{Found, Scratch};

@@ -108,3 +108,42 @@ fn cgroups() -> Primitive {
         remedy: (!present).then(|| "systemd-run --user --scope -p Delegate=yes hotcell ..., or run as root".into()),
     }
 }
+
+/// What may keep cells from this process although the kernel gives them, and how it is started without: the usual reasons in a
+/// container. For when a cell has failed: it is the proof, and these are guesses.
+pub fn confinement() -> Option<String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let is_filtered = read("/proc/self/status").lines().any(|line| line == "Seccomp:\t2");
+    let filter =
+        is_filtered.then(|| "without its filter of system calls (--security-opt seccomp=unconfined)".to_owned());
+    let mounts = read("/proc/self/mountinfo");
+    let covered = covered_parts(&mounts);
+    let proc = (!covered.is_empty()).then(|| {
+        let what = covered.join(", ");
+        format!("with all of /proc, of which this is covered: {what} (docker: --security-opt systempaths=unconfined, podman: --security-opt unmask=ALL)")
+    });
+    let ways: Vec<String> = filter.into_iter().chain(proc).collect();
+    (!ways.is_empty()).then(|| format!("start the container {}", ways.join(", and ")))
+}
+
+/// What somebody has put over parts of /proc. The kernel gives one of its own to a user namespace only where a whole one is seen;
+/// directories that are there to be mounted on hide nothing.
+fn covered_parts(mountinfo: &str) -> Vec<&str> {
+    let points = mountinfo.lines().filter_map(|line| line.split(' ').nth(4));
+    let is_made_for_it = |point: &&str| ["/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd"].contains(point);
+    points.filter(|point| point.starts_with("/proc/") && !is_made_for_it(point)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covered_parts;
+
+    #[test]
+    fn what_covers_parts_of_proc_is_named_and_places_to_mount_on_are_not() {
+        let proc = "22 1 0:20 / /proc rw,nosuid - proc proc rw\n";
+        let kcore = "30 22 0:5 /null /proc/kcore rw - devtmpfs none rw\n";
+        let binfmt = "31 22 0:30 / /proc/sys/fs/binfmt_misc rw - autofs systemd-1 rw\n";
+        assert_eq!(covered_parts(&[proc, kcore, binfmt].concat()), ["/proc/kcore"]);
+        assert!(covered_parts(&[proc, binfmt].concat()).is_empty());
+    }
+}

@@ -308,6 +308,9 @@ fn limits(asked: &RunRequest) -> Result<AskedLimits, Problem> {
     let host = |text: &String| {
         AllowedHost::parse(text).map_err(|e| Problem::field("allowed_hosts", format!("`allowed_hosts`: {e}")))
     };
+    if let Some((name, why)) = asked.limits.out_of_range() {
+        return Err(Problem::field(format!("limits.{name}"), format!("`limits.{name}` is out of range: {why}")));
+    }
     let LowerLimits {
         wall_ms,
         grace_ms,

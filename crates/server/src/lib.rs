@@ -25,6 +25,7 @@ mod log;
 mod logging;
 mod mcp;
 mod metrics;
+mod notify;
 mod openapi;
 mod piston;
 mod problem;

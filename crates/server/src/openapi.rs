@@ -16,39 +16,41 @@ struct Route {
     summary: &'static str,
     /// None: for everybody.
     scope: Option<&'static str>,
-    /// Names of parameters, with a type and a text.
-    query: &'static [(&'static str, &'static str, &'static str)],
+    query: &'static [Parameter],
     body: Option<&'static str>,
-    /// Statuses of success, with the schema of the answer; `None` is no JSON.
+    /// Statuses of success, with the schema of the answer, or its media type where it is no JSON.
     answers: &'static [(u16, &'static str, Option<&'static str>)],
     problems: &'static [u16],
 }
 
-const WAIT: &[(&str, &str, &str)] = &[
+/// A name, what it can be (see `values`), and a text.
+type Parameter = (&'static str, &'static str, &'static str);
+
+const WAIT: &[Parameter] = &[
     ("wait", "boolean", "Answer when it has ended (the default), or at once."),
     ("keep", "boolean", "Let it go on when whoever waits for it goes away."),
 ];
-const WAIT_OR_ATTACH: &[(&str, &str, &str)] = &[
+const WAIT_OR_ATTACH: &[Parameter] = &[
     ("wait", "boolean", "Answer when it has ended (the default), or at once."),
     ("keep", "boolean", "Let it go on when whoever waits for it goes away."),
     ("attach", "boolean", "Its input is written by who attaches; implies `wait=false`."),
 ];
-const KEEP: &[(&str, &str, &str)] = &[("keep", "boolean", "Let the run go on when the connection ends.")];
-const TENANT: &[(&str, &str, &str)] =
-    &[("tenant_id", "string", "Of one tenant; the operator's keys see all without it.")];
-const RECORDS: &[(&str, &str, &str)] = &[
+const KEEP: &[Parameter] = &[("keep", "boolean", "Let the run go on when the connection ends.")];
+const SWITCH: &[Parameter] = &[("tenant_id", "id", "That of one tenant; without it, everybody's.")];
+const TENANT: &[Parameter] = &[("tenant_id", "string", "Of one tenant; the operator's keys see all without it.")];
+const RECORDS: &[Parameter] = &[
     ("tenant_id", "string", "Of one tenant; the operator's keys see all without it."),
     ("user_id", "string", "On behalf of this user."),
     ("run_id", "string", "Of this run of the caller's."),
-    ("status", "string", "pending, running, completed, failed, timeout, killed or denied."),
+    ("status", "status", "pending, running, completed, failed, timeout, killed or denied."),
     ("language", "string", "In this language; `command` for commands."),
     ("policy_id", "string", "Under this policy."),
-    ("since", "string", "Not older than this: a date, or a moment with its offset."),
-    ("until", "string", "Older than this."),
+    ("since", "time", "Not older than this: a date, or a moment with its offset."),
+    ("until", "time", "Older than this."),
     ("before", "string", "Older than this record: for the next page."),
-    ("limit", "integer", "So many: 1 to 1000, 50 where it is left out."),
+    ("limit", "limit", "So many: 1 to 1000, 50 where it is left out."),
 ];
-const REASON: &[(&str, &str, &str)] = &[("reason", "string", "Why.")];
+const REASON: &[Parameter] = &[("reason", "string", "Why.")];
 
 const BODY: &[u16] = &[400, 401, 403, 408, 413, 415, 422, 500, 503];
 const LOOK: &[u16] = &[401, 403, 404, 422, 500, 503];
@@ -77,7 +79,7 @@ const ROUTES: &[Route] = &[
         ..route("delete", "/v1/runs/{id}", "Call a run off", Some("run"))
     },
     Route {
-        answers: &[(200, "Server-sent events; `Last-Event-ID` goes on behind an event.", None)],
+        answers: &[(200, "Server-sent events; `Last-Event-ID` goes on behind an event.", Some("text/event-stream"))],
         problems: &[401, 403, 404, 410, 422, 429, 500, 503],
         ..route("get", "/v1/runs/{id}/events", "Follow a run", Some("read"))
     },
@@ -92,12 +94,12 @@ const ROUTES: &[Route] = &[
         ..route("get", "/v1/runs/{id}/artifacts", "List artifacts", Some("read"))
     },
     Route {
-        answers: &[(200, "The file.", None)],
+        answers: &[(200, "The file.", Some("application/octet-stream"))],
         ..route("get", "/v1/runs/{id}/artifacts/{name}", "Fetch an artifact", Some("read"))
     },
     Route {
         query: WAIT,
-        body: Some("RunRequest"),
+        body: Some("VerifyRequest"),
         answers: &[(200, "It has ended.", Some("Run")), (202, "It waits or goes.", Some("Run"))],
         problems: &[400, 401, 403, 408, 409, 413, 415, 422, 429, 500, 503],
         ..route("post", "/v1/verify", "Check sources and their tests", Some("run"))
@@ -179,7 +181,7 @@ const ROUTES: &[Route] = &[
         ..route("post", "/v1/killswitch", "Stop everything", Some("admin"))
     },
     Route {
-        query: TENANT,
+        query: SWITCH,
         answers: &[(200, "It is off.", Some("SwitchList"))],
         ..route("delete", "/v1/killswitch", "Let runs begin again", Some("admin"))
     },
@@ -199,7 +201,7 @@ const ROUTES: &[Route] = &[
         ..route("get", "/version", "What is it", None)
     },
     Route {
-        answers: &[(200, "Numbers for Prometheus.", None)],
+        answers: &[(200, "Numbers for Prometheus.", Some("text/plain"))],
         problems: &[401, 403, 500],
         ..route("get", "/metrics", "How does it do", Some("admin"))
     },
@@ -238,19 +240,21 @@ fn operation(route: &Route) -> Value {
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
     }
     for (name, kind, text) in route.query {
-        parameters.push(json!({ "name": name, "in": "query", "description": text, "schema": { "type": kind } }));
+        parameters.push(json!({ "name": name, "in": "query", "description": text, "schema": values(kind) }));
     }
     let is_asked = matches!(route.path, "/v1/runs" | "/v1/verify");
     if is_asked {
         let text = "The same key and the same body are one run.";
-        let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
+        let schema = json!({ "type": "string", "maxLength": 255, "pattern": "^[!-~]([ -~]*[!-~])?$" });
         parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "description": text, "schema": schema }));
     }
     let mut responses = Map::new();
     for (status, text, schema) in route.answers {
         let mut response = json!({ "description": text });
-        if let Some(schema) = schema {
-            response["content"] = json!({ "application/json": { "schema": reference(schema) } });
+        match schema {
+            Some(media) if media.contains('/') => response["content"] = json!({ *media: { "schema": said_in(media) } }),
+            Some(schema) => response["content"] = json!({ "application/json": { "schema": reference(schema) } }),
+            None => {}
         }
         responses.insert(status.to_string(), response);
     }
@@ -284,6 +288,36 @@ fn operation_id(route: &Route) -> String {
     std::iter::once(route.method).chain(words).collect::<Vec<_>>().join("_")
 }
 
+/// What comes in answers that are no JSON.
+fn said_in(media: &str) -> Value {
+    match media {
+        // Of each event.
+        "text/event-stream" => json!({
+            "type": "object",
+            "properties": {
+                "id": { "type": "string" },
+                "event": { "type": "string" },
+                "data": { "type": "string", "contentMediaType": "application/json", "contentSchema": reference("RunEvent") },
+            },
+        }),
+        "application/octet-stream" => json!({ "type": "string", "format": "binary" }),
+        _ => json!({ "type": "string" }),
+    }
+}
+
+/// What a parameter can be.
+fn values(kind: &str) -> Value {
+    match kind {
+        "id" => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$" }),
+        "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
+        "status" => reference("RecordStatus"),
+        "time" => {
+            json!({ "anyOf": [{ "type": "string", "format": "date" }, { "type": "string", "format": "date-time" }] })
+        }
+        kind => json!({ "type": kind }),
+    }
+}
+
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
@@ -311,7 +345,79 @@ fn schemas() -> Map<String, Value> {
     generator.subschema_for::<contract::Health>();
     generator.subschema_for::<contract::Version>();
     generator.subschema_for::<contract::RunEvent>();
-    generator.take_definitions(true)
+    let mut schemas = generator.take_definitions(true);
+    schemas.values_mut().for_each(plain_words);
+    kinds_of_requests(&mut schemas);
+    schemas
+}
+
+/// A choice of words, each of which says what it means, as one list of them: generators make a type of that, and of a choice of
+/// constants one that takes the first alone.
+fn plain_words(schema: &mut Value) {
+    let words = |one: &Value| match (&one["const"], &one["enum"]) {
+        (Value::String(word), _) => Some(vec![json!(word)]),
+        (_, Value::Array(words)) => Some(words.clone()),
+        _ => None,
+    };
+    let all = schema["oneOf"].as_array().and_then(|kinds| kinds.iter().map(words).collect::<Option<Vec<_>>>());
+    let Some(all) = all else { return };
+    let meaning = |one: &Value| Some(format!("`{}`: {}", one["const"].as_str()?, one["description"].as_str()?));
+    let own = schema["description"].as_str().map(str::to_owned);
+    let said = own.into_iter().chain(schema["oneOf"].as_array().into_iter().flatten().filter_map(meaning));
+    let said: Vec<String> = said.collect();
+    *schema = json!({ "type": "string", "enum": all.concat() });
+    if !said.is_empty() {
+        schema["description"] = said.join("\n").into();
+    }
+}
+
+/// A program is one of three kinds, and fields that are for another are refused: said by a schema for each.
+fn kinds_of_requests(schemas: &mut Map<String, Value>) {
+    const KINDS: [(&str, &str, &str, &[&str]); 5] = [
+        ("RunRequest", "RunOfCode", "code", &["files", "command", "entry", "checks"]),
+        ("RunRequest", "RunOfFiles", "files", &["code", "command", "checks"]),
+        ("RunRequest", "RunOfCommand", "command", &["code", "files", "language", "entry", "args", "state", "checks"]),
+        ("VerifyRequest", "VerifyOfCode", "code", &["files", "entry"]),
+        ("VerifyRequest", "VerifyOfFiles", "files", &["code"]),
+    ];
+    const NOT_VERIFIED: [&str; 6] = ["command", "args", "stdin", "lease", "collect", "state"];
+    let Some(whole) = schemas.remove("RunRequest") else { return };
+    for (request, name, program, others) in KINDS {
+        let mut kind = whole.clone();
+        let fields = kind["properties"].as_object_mut().into_iter();
+        fields.for_each(|fields| {
+            let is_verified = |field: &str| request == "RunRequest" || !NOT_VERIFIED.contains(&field);
+            fields.retain(|field, _| is_verified(field) && !others.contains(&field.as_str()));
+            fields.entry(program).and_modify(not_null);
+        });
+        kind["required"] = json!([program]);
+        kind["description"] = format!("One program, as `{program}`.").into();
+        schemas.insert(name.into(), kind);
+        let one_of = &mut schemas.entry(request).or_insert_with(|| json!({ "oneOf": [] }))["oneOf"];
+        one_of.as_array_mut().into_iter().for_each(|kinds| kinds.push(reference(name)));
+    }
+}
+
+/// A field that may be left out, as one that may not.
+fn not_null(schema: &mut Value) {
+    let is_null = |kind: &Value| *kind == "null" || *kind == json!({ "type": "null" });
+    for many in ["type", "anyOf"] {
+        if let Some(kinds) = schema[many].as_array_mut() {
+            kinds.retain(|kind| !is_null(kind));
+            if let [only] = &kinds[..] {
+                schema[many] = only.clone();
+            }
+        }
+    }
+    if let Some(only) = schema["anyOf"].as_object().cloned() {
+        schema.as_object_mut().into_iter().for_each(|schema| {
+            schema.remove("anyOf");
+            schema.extend(only.clone());
+        });
+    }
+    if let Some(object) = schema.as_object_mut() {
+        object.retain(|name, value| name != "default" && !value.is_null());
+    }
 }
 
 /// For people: each place with what it does, and the fields of what is sent and answered.
@@ -349,6 +455,10 @@ fn render() -> String {
     text.push_str("<h1>What is sent and answered</h1>\n");
     for (name, schema) in &schemas() {
         text.push_str(&format!("<h2 id=\"{name}\"><code>{name}</code></h2>\n<p>{}</p>\n<ul>\n", described(schema)));
+        for kind in schema["oneOf"].as_array().into_iter().flatten() {
+            let name = kind["$ref"].as_str().and_then(|place| place.rsplit('/').next()).unwrap_or_default();
+            text.push_str(&format!("<li>one of <a href=\"#{name}\">{name}</a></li>\n"));
+        }
         for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
             text.push_str(&format!("<li><code>{field}</code> {}</li>\n", described(schema)));
         }

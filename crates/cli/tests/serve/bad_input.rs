@@ -38,7 +38,7 @@ fn wrong_types_and_unknown_fields_are_named() {
         (json!({ "code": "1", "limits": { "wall_ms": -1 } }), 422, "limits.wall_ms", "wrong"),
         (json!({ "code": "1", "limits": { "wall_ms": 1.5 } }), 422, "limits.wall_ms", "wrong"),
         (json!({ "code": "1", "limits": { "wall": 1 } }), 422, "wall", "unknown field"),
-        (json!({ "code": "1", "limits": { "memory_bytes": 0 } }), 422, "limits", "memory"),
+        (json!({ "code": "1", "limits": { "memory_bytes": 0 } }), 422, "limits.memory_bytes", "out of range"),
         (
             json!({ "code": "1", "limits": { "memory_bytes": 9_000_000_000_000u64 } }),
             403,
@@ -86,6 +86,9 @@ fn wrong_types_and_unknown_fields_are_named() {
         let problem = answer.is_problem(status, Some(field).filter(|field| !field.is_empty()), &[part]);
         assert!(!problem["detail"].as_str().expect("text").contains(|c: char| c.is_control()), "{problem}");
     }
+    // Before it is taken, and not when its turn comes.
+    let nothing = json!({ "code": "1", "limits": { "wall_ms": 0 } });
+    service.post("/v1/runs?wait=false", &nothing).is_problem(422, Some("limits.wall_ms"), &["give 1 to"]);
     // What a client wrote is quoted in part.
     let long = "x".repeat(1 << 20);
     for body in [

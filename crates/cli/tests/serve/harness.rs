@@ -84,7 +84,14 @@ impl Place {
 
     #[track_caller]
     pub fn serve(&self, words: &[&str]) -> Service<'_> {
+        self.serve_with(words, &[])
+    }
+
+    /// With these in its environment.
+    #[track_caller]
+    pub fn serve_with(&self, words: &[&str], variables: &[(&str, &str)]) -> Service<'_> {
         let mut command = self.hotcell(&[&["serve", "--listen", "127.0.0.1:0"], words].concat());
+        command.envs(variables.iter().copied());
         let log = std::fs::OpenOptions::new().create(true).append(true).open(self.dir.join("log")).expect("our own");
         let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("it starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();

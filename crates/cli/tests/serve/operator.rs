@@ -66,7 +66,7 @@ fn policies_are_defined_by_the_operator_and_seen_by_those_who_have_them() {
     let place = Place::new();
     let [a, _, operator] = keys(&place);
     let mut service = place.serve(&[]);
-    let policy = json!({ "policy_id": "mine", "name": "Mine", "network_policy": "none", "allow_file_write": true, "max_wall_time_seconds": 5, "allowed_languages": ["python"], "compile": { "max_wall_time_seconds": 9 } });
+    let policy = json!({ "policy_id": "mine", "name": "Mine", "network_policy": "none", "allow_file_write": true, "max_wall_time_seconds": 5, "allowed_languages": ["python"], "compile": { "max_wall_time_seconds": 9 }, "strict_when": { "paths": ["secret/**"], "words": ["payment"] } });
     service.key = Some(a.clone());
     service.post("/v1/policies", &policy).is_problem(403, None, &["`admin`"]);
     delete(&service, "/v1/policies/mine").is_problem(403, None, &["`admin`"]);
@@ -74,7 +74,9 @@ fn policies_are_defined_by_the_operator_and_seen_by_those_who_have_them() {
     service.key = Some(operator.clone());
     let made = service.post("/v1/policies", &policy);
     assert_eq!((made.status, &made.json()["policy"]["max_wall_time_seconds"]), (201, &json!(5.0)), "{}", made.text());
-    assert_eq!(service.get("/v1/policies/mine").json()["policy"]["compile"]["max_wall_time_seconds"], 9.0);
+    let known = service.get("/v1/policies/mine").json();
+    assert_eq!(known["policy"]["compile"]["max_wall_time_seconds"], 9.0);
+    assert_eq!(known["policy"]["strict_when"], policy["strict_when"]);
     assert!(service.get("/v1/policies").json()["policies"].as_array().is_some_and(|all| all.len() > 8));
     // The command line sees it too.
     assert!(place.go(&["policy", "show", "mine"]).stdout.contains("max_wall_time_seconds = 5"));
@@ -82,6 +84,7 @@ fn policies_are_defined_by_the_operator_and_seen_by_those_who_have_them() {
         (json!({ "policy_id": "../x", "name": "x", "network_policy": "none" }), "policy_id"),
         (json!({ "policy_id": "x", "name": "x", "network_policy": "full" }), "network"),
         (json!({ "policy_id": "x", "name": "x", "network_policy": "none", "max_cpu": 1 }), "max_cpu"),
+        (json!({ "policy_id": "x", "name": "x", "network_policy": "none", "compile": [9, 64] }), "list"),
         (json!({ "policy_id": "x" }), "name"),
     ] {
         let answer = service.post("/v1/policies", &bad);

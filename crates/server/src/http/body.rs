@@ -163,7 +163,7 @@ const WHOLE: &str = "body";
 
 /// What can come as a body.
 pub(crate) trait Fields: DeserializeOwned {
-    /// Of the outermost level: those that are lists.
+    /// Those that are lists: of the outermost level, and `field.part` of the next.
     const LISTS: &'static [&'static str];
     /// The caller's own: anything may be in them.
     const FREE: &'static [&'static str] = &[];
@@ -175,7 +175,8 @@ impl Fields for RunRequest {
 }
 
 impl Fields for Policy {
-    const LISTS: &'static [&'static str] = &["allowed_hosts", "allowed_languages", "require"];
+    const LISTS: &'static [&'static str] =
+        &["allowed_hosts", "allowed_languages", "require", "strict_when.paths", "strict_when.words"];
 }
 
 impl Fields for LeaseRequest {
@@ -201,8 +202,10 @@ fn misplaced_list<T: Fields>(value: &Value) -> Option<String> {
         match value {
             Value::Array(_) if !T::LISTS.contains(&name.as_str()) => return Some(name.clone()),
             Value::Object(inner) => {
-                if let Some((part, _)) = inner.iter().find(|(_, value)| value.is_array()) {
-                    return Some(format!("{name}.{part}"));
+                let parts = inner.iter().filter(|(_, value)| value.is_array());
+                let mut parts = parts.map(|(part, _)| format!("{name}.{part}"));
+                if let Some(part) = parts.find(|part| !T::LISTS.contains(&part.as_str())) {
+                    return Some(part);
                 }
             }
             _ => {}

@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::router;
+use crate::notify;
 use crate::service::{ServeError, Service};
 use crate::settings::{BLOCKING_THREADS, HEAD_TIME, MAX_HEAD, MAX_HEADERS};
 use crate::shutdown;
@@ -41,6 +42,7 @@ pub fn serve(service: Arc<Service>, listens: impl FnOnce(SocketAddr)) -> Result<
         let listener = TcpListener::bind(address).await.map_err(|error| ServeError::Listen { address, error })?;
         let address = listener.local_addr().map_err(ServeError::Start)?;
         listens(address);
+        notify::tell(&notify::ready(address));
         let places = Arc::new(Semaphore::new(service.connections as usize));
         let accepting = tokio::spawn(accept(Arc::clone(&service), listener, Arc::clone(&places)));
         let mut broken = service.broken.subscribe();
@@ -48,6 +50,7 @@ pub fn serve(service: Arc<Service>, listens: impl FnOnce(SocketAddr)) -> Result<
             () = signals.next() => false,
             _ = broken.wait_for(|broken| *broken) => true,
         };
+        notify::tell(notify::STOPPING);
         accepting.abort();
         // A second signal does not wait any longer.
         service.finish(signals.next()).await;
