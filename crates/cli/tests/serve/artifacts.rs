@@ -77,7 +77,8 @@ fn no_path_leads_anywhere_else() {
 fn artifacts_stay_after_a_restart_and_go_with_their_run() {
     let place = Place::new();
     let service = place.serve(&[]);
-    let run = service.post("/v1/runs", &json!({ "code": LEAVES, "collect": ["**"] })).json();
+    // Who only waits has his answer before it is kept: this one comes back for it.
+    let run = service.post("/v1/runs?keep=true", &json!({ "code": LEAVES, "collect": ["**"] })).json();
     let at = format!("/v1/runs/{}/artifacts/big", run["id"].as_str().expect("an id"));
     service.signal("KILL");
     service.wait();
