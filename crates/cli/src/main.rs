@@ -36,11 +36,15 @@ fn main() -> ExitCode {
     let makes_cells = words.get(1).is_some_and(|verb| {
         ["run", "exec", "doctor", "languages", "verify", "serve", "mcp"].iter().any(|known| verb == known)
     });
+    let verb = words.get(1).and_then(|verb| verb.to_str()).unwrap_or_default().to_owned();
+    let serves = ["serve", "mcp"].contains(&verb.as_str());
+    if serves {
+        hotcell_engine::close_inherited_files();
+    }
     if makes_cells {
         hotcell_engine::raise_open_files();
     }
-    let verb = words.get(1).and_then(|verb| verb.to_str()).unwrap_or_default().to_owned();
-    let ahead = if ["serve", "mcp"].contains(&verb.as_str()) { SERVED_AHEAD } else { 1 };
+    let ahead = if serves { SERVED_AHEAD } else { 1 };
     let launcher = makes_cells.then(|| Launcher::start(ahead));
     let cli = match args::Cli::try_parse_from(words) {
         Ok(cli) => cli,

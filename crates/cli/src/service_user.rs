@@ -32,7 +32,7 @@ pub(crate) fn choose(flag: Option<&str>, state_dir: &Path) -> anyhow::Result<Opt
     let owner = owner(state_dir)?;
     let user = match (flag, owner) {
         (Some(name), _) => named(name)?,
-        (None, Some(owner)) if owner.0 != 0 => owner,
+        (None, Some((uid, gid))) if uid != 0 => (uid, if gid == 0 { uid } else { gid }),
         (None, _) => (service_id(), service_id()),
     };
     if user.0 == 0 {
@@ -59,7 +59,8 @@ pub(crate) fn choose(flag: Option<&str>, state_dir: &Path) -> anyhow::Result<Opt
 /// Whom to become to work in a state that is there: a service that root has started is somebody else, and so is its state.
 pub(crate) fn owner_instead_of_root(state_dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
     let is_root = rustix::process::geteuid().is_root();
-    Ok(if is_root { owner(state_dir)?.filter(|(uid, _)| *uid != 0) } else { None })
+    let not_roots = |(uid, gid): (u32, u32)| (uid != 0).then_some((uid, if gid == 0 { uid } else { gid }));
+    Ok(if is_root { owner(state_dir)?.and_then(not_roots) } else { None })
 }
 
 fn owner(dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
@@ -79,9 +80,13 @@ fn hand_over(dir: &Path, user: (u32, u32)) -> std::io::Result<()> {
     }
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => hand_over(&entry.path(), user)?,
-            false => lchown(entry.path(), Some(user.0), Some(user.1))?,
+        let meta = entry.metadata()?;
+        match (meta.is_dir(), meta.uid()) {
+            (_, owner) if owner == user.0 => {}
+            // What somebody else may change while it is looked at is not looked at.
+            (_, 1..) => return Err(std::io::Error::other(format!("`{}` is not root's", entry.path().display()))),
+            (true, 0) => hand_over(&entry.path(), user)?,
+            (false, 0) => lchown(entry.path(), Some(user.0), Some(user.1))?,
         }
     }
     lchown(dir, Some(user.0), Some(user.1))

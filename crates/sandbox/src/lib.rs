@@ -64,6 +64,13 @@ pub fn raise_open_files() {
     sys::process::raise_open_files();
 }
 
+/// Closes all files but the three streams: for a service that becomes somebody else, and is to have nothing of whoever started it.
+/// Called first, before anything of this process's own is open.
+pub fn close_inherited_files() {
+    // EINVAL and the like cannot be: then they stay, as they do elsewhere.
+    let _ = sys::process::close_from(3);
+}
+
 /// Does not return in a container that a runtime made for a cell: there, this program is its init. [`Launcher::start`] asks
 /// too; for programs that do not always start one.
 pub fn become_init_if_asked() {
@@ -104,6 +111,11 @@ impl Launcher {
         single_threaded()?;
         become_init_if_asked();
         Ok(Launcher { process: launcher::Process::start(ahead).map_err(SandboxError::Start)? })
+    }
+
+    /// False when it has died, and nothing can run any more.
+    pub fn is_up(&self) -> bool {
+        self.process.is_up()
     }
 
     /// Gives up root for good: this process becomes an ordinary user, and cells are that user's. Only the launcher stays root,

@@ -35,6 +35,11 @@ impl Caller {
         Caller { tenant, scopes: vec![KeyScope::Run, KeyScope::Read], policies: Some(vec![]), key_id: None }
     }
 
+    /// Nobody was asked who he is.
+    pub(crate) fn is_anybody(&self) -> bool {
+        self.key_id.is_none() && self.policies.is_none()
+    }
+
     pub fn may(&self, scope: KeyScope) -> Result<(), Problem> {
         if self.has(scope) {
             return Ok(());

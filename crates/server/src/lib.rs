@@ -34,6 +34,7 @@ mod results;
 mod run;
 mod service;
 mod settings;
+mod share;
 mod shutdown;
 mod streams;
 mod transcript;

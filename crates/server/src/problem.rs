@@ -64,6 +64,11 @@ impl Problem {
     }
 
     /// Something in the request is not as it must be.
+    /// It may be different the next time.
+    pub(crate) fn is_for_now(&self) -> bool {
+        matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+    }
+
     pub fn field(name: impl Into<String>, detail: impl Into<String>) -> Problem {
         let problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "bad-field", detail);
         Problem { field: Some(name.into()), ..problem }

@@ -31,6 +31,10 @@ pub(crate) enum Full {
     Bytes,
 }
 
+fn bytes_of(line: &VecDeque<Queued>) -> usize {
+    line.iter().map(|queued| queued.job.bytes).sum()
+}
+
 impl Queue {
     /// `most` in all, `most_of_tenant` of one, and so many bytes.
     pub(crate) fn push(
@@ -45,6 +49,8 @@ impl Queue {
             _ if self.len >= most => Some(Full::Queue),
             Some((_, line)) if line.len() >= most_of_tenant => Some(Full::Tenant),
             _ if self.bytes + queued.job.bytes > most_bytes => Some(Full::Bytes),
+            // As of its places: half of them is one tenant's.
+            Some((_, line)) if bytes_of(line) + queued.job.bytes > most_bytes / 2 => Some(Full::Bytes),
             _ => None,
         };
         if let Some(full) = full {

@@ -7,12 +7,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use hotcell_contract::{FailureClass, LanguageList, Policy, RecordStatus, Run as RunView};
+use hotcell_contract::{FailureClass, LanguageList, NetworkPolicy, Policy, RecordStatus, Run as RunView};
 use hotcell_engine::{
     Application, Catalogue, Given, Launcher, Policies, PolicyError, State, StateError, admit, capabilities,
     refused_here,
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::auth::Caller;
 use crate::convert::Job;
@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::problem::{Problem, shown};
 use crate::queue::{Full, Queue, Queued};
 use crate::results::{Results, is_id};
-use crate::run::{How, Run};
+use crate::run::{How, Idempotency, Run};
 use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, IDLE_THREAD, MAX_BODIES, MAX_CONNECTIONS, REMEMBERED, Settings};
 use crate::work::{self, Alerts};
 
@@ -66,8 +66,8 @@ pub struct Service {
     pub(crate) results: Results,
     pub(crate) metrics: Metrics,
     pub(crate) alerts: Alerts,
-    /// Bodies that are being read, in KiB.
-    pub(crate) bodies: Arc<Semaphore>,
+    /// Bytes of bodies that are being read, by tenant.
+    pub(crate) bodies: Mutex<HashMap<String, usize>>,
     /// Of MCP, over HTTP.
     pub(crate) calls: Open,
     pub(crate) streams: Mutex<HashMap<String, usize>>,
@@ -151,7 +151,7 @@ impl Service {
             results,
             metrics: Metrics::default(),
             alerts,
-            bodies: Arc::new(Semaphore::new(MAX_BODIES >> 10)),
+            bodies: Mutex::default(),
             calls: Open::default(),
             streams: Mutex::default(),
             languages: Mutex::default(),
@@ -233,6 +233,10 @@ impl Service {
         job.leased = self.admit(&mut job).inspect_err(|problem| {
             self.metrics.refused(problem);
         })?;
+        if job.request.network == NetworkPolicy::Full && caller.is_anybody() {
+            let detail = "a program with the host's network could ask this service for anything, since it asks for no key: make one with `hotcell keys create`";
+            return Err(Problem::new(StatusCode::FORBIDDEN, "no-keys", detail));
+        }
         let policy_id = job.policy.policy_id.clone();
         how.metadata = job.metadata.take();
         let run = Run::new(id, caller.tenant.clone(), request_id, policy_id, how).map_err(|error| {
@@ -392,6 +396,7 @@ impl Service {
         status: RecordStatus,
         result: Result<Box<hotcell_contract::Outcome>, Problem>,
     ) {
+        let is_for_now = matches!(&result, Err(problem) if problem.is_for_now());
         let stage = run.last_stage(status, result);
         let view = run.view_at(stage.clone());
         let keep = || {
@@ -400,7 +405,13 @@ impl Service {
             }
         };
         // What somebody has seen who comes back for it must be there after a crash; who waits has his answer first.
-        if run.how.is_kept || run.how.idempotency.is_some() {
+        let again = |asked: &Idempotency| self.results.unclaim(&run.tenant, asked);
+        if is_for_now && !run.how.is_kept {
+            // Who comes later with the same key is to have his run.
+            run.how.idempotency.iter().for_each(again);
+            self.results.remove(&run.tenant, &run.id);
+            run.ends(stage);
+        } else if run.how.is_kept || run.how.idempotency.is_some() {
             keep();
             run.ends(stage);
         } else {

@@ -10,6 +10,8 @@ pub(crate) const MAX_BODY: usize = 32 << 20;
 pub(crate) const MAX_MARKS: usize = 100_000;
 /// Of all bodies that are being read or wait in the queue: what strangers can make us hold in memory.
 pub(crate) const MAX_BODIES: usize = 256 << 20;
+/// Of one tenant: half of all.
+pub(crate) const MAX_BODIES_OF_TENANT: usize = MAX_BODIES / 2;
 /// Of a message of MCP, which is in memory several times before it is understood: an agent writes far less, and who has more has
 /// `/v1/runs`.
 pub(crate) const MAX_MESSAGE: usize = 4 << 20;
@@ -22,6 +24,10 @@ pub(crate) const MAX_HEADERS: usize = 64;
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(20);
 /// A body of the largest size within it is 1 MiB/s.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
+/// Who takes nothing of an answer, or of a stream, for so long is gone, or wishes us ill.
+pub(crate) const WRITE_TIME: Duration = Duration::from_secs(60);
+/// Input of an attached program that it has not read: behind more of it, nothing is heard of who writes it.
+pub(crate) const MAX_WAITING: usize = 1 << 20;
 /// Streams of events and attached terminals cost a connection each for as long as somebody likes.
 pub(crate) const MAX_STREAMS: usize = 512;
 /// Of one tenant: half of all, so that nobody has all of them.

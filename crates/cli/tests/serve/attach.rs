@@ -122,3 +122,18 @@ fn what_is_no_web_socket_or_not_ones_own_is_refused() {
     service.key = Some(b);
     service.get(&at).is_problem(404, None, &["no such run"]);
 }
+
+/// A program that reads nothing does not keep its caller from being heard.
+#[test]
+fn who_writes_what_nobody_reads_is_heard_all_the_same() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let answer = service.post("/v1/runs?attach=true", &json!({ "command": ["sleep", "3000"] }));
+    let id = answer.json()["id"].as_str().expect("an id").to_owned();
+    let mut socket = Socket::open(&service, &format!("/v1/runs/{id}/attach"));
+    for _ in 0..8 {
+        socket.send(2, &[b'x'; 60_000]);
+    }
+    socket.say(&json!({ "cancel": true }));
+    assert_eq!(service.ended(&id)["outcome"]["terminal_event"], "Cancelled");
+}

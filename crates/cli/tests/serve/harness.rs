@@ -70,6 +70,17 @@ impl Place {
         ran.stdout.trim().to_owned()
     }
 
+    /// Defines one with the host's network.
+    #[track_caller]
+    pub fn define_open(&self, id: &str) {
+        let file = self.dir.join(format!("{id}.toml"));
+        let text = format!(
+            "policy_id = \"{id}\"\nname = \"A test\"\nnetwork_policy = \"full\"\nallow_network = true\nallow_file_write = true\n"
+        );
+        std::fs::write(&file, text).expect("our own directory");
+        assert_eq!(self.go(&["policy", "define", file.to_str().expect("UTF-8")]).code, 0);
+    }
+
     /// Defines a policy: these lines, and what every policy must have.
     #[track_caller]
     pub fn define(&self, id: &str, lines: &str) {

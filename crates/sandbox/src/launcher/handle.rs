@@ -3,6 +3,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags};
+
 use super::{ENOUGH, MORE, SERVE, SERVED, live};
 use crate::sys::process::{self, Pid, Side};
 use crate::sys::socket;
@@ -33,6 +35,14 @@ impl Process {
             rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?;
         }
         Ok(())
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let mut fds = [PollFd::new(socket, PollFlags::empty())];
+        let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        // The other end is the launcher's alone.
+        !matches!(rustix::event::poll(&mut fds, Some(&at_once)), Ok(1..)) || !fds[0].revents().contains(PollFlags::HUP)
     }
 
     /// From here on cells are those of this user. Returns when they are.

@@ -47,7 +47,7 @@ pub(super) async fn decide(
     body: Body,
 ) -> Answer {
     caller.may(KeyScope::Admin)?;
-    let asked: Decision = body::read(&service, &headers, body).await?.json(&headers)?;
+    let asked: Decision = body::read(&service, &caller, &headers, body).await?.json(&headers)?;
     let seconds = asked.valid_for_seconds.unwrap_or(USUAL);
     if !(1..=LONGEST).contains(&seconds) {
         return Err(Problem::field("valid_for_seconds", format!("it is {seconds}: give 1 to {LONGEST}")));

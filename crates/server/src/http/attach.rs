@@ -7,6 +7,7 @@
 //! The first one who attaches has the input, of a run that was asked for with `attach`. When he goes away his run is called
 //! off, unless he came with `keep`.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 
 use axum::extract::State;
@@ -26,7 +27,7 @@ use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::run::Run;
 use crate::service::Service;
-use crate::settings::STREAM_PULSE;
+use crate::settings::{MAX_WAITING, STREAM_PULSE};
 use crate::streams::Seat;
 
 /// A line that somebody types, or a piece of a file.
@@ -136,10 +137,25 @@ async fn listen(
     from: &mut SplitStream<WebSocket>,
     input: &mut Option<pipe::Sender>,
 ) -> Result<(), &'static str> {
-    while let Some(Ok(message)) = from.next().await {
-        let (bytes, closes) = match message {
-            Message::Binary(bytes) => (bytes.to_vec(), false),
-            Message::Text(text) => {
+    // What the program has not read yet: who writes it is heard all the same, as long as it is not too much.
+    let (mut waiting, mut closes) = (VecDeque::new(), false);
+    loop {
+        if closes && waiting.is_empty() {
+            *input = None;
+        }
+        let message = tokio::select! {
+            wrote = write(input, &mut waiting), if !waiting.is_empty() => {
+                if wrote.is_err() {
+                    // A program that reads no more has closed it; that is its own business.
+                    waiting.clear();
+                }
+                continue;
+            }
+            message = from.next(), if waiting.len() < MAX_WAITING => message,
+        };
+        let bytes = match message {
+            Some(Ok(Message::Binary(bytes))) => bytes.to_vec(),
+            Some(Ok(Message::Text(text))) => {
                 let wrong = "say stdin, close_stdin or cancel, as a JSON object";
                 if !text.trim_start().starts_with('{') {
                     return Err(wrong);
@@ -148,19 +164,23 @@ async fn listen(
                 if word.cancel {
                     service.cancel(run);
                 }
-                (word.stdin.unwrap_or_default().into_bytes(), word.close_stdin)
+                closes |= word.close_stdin;
+                word.stdin.unwrap_or_default().into_bytes()
             }
-            Message::Close(_) => return Ok(()),
-            Message::Ping(_) | Message::Pong(_) => continue,
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+            Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return Ok(()),
         };
-        if !bytes.is_empty() {
-            let Some(to) = input else { return Err("the input of this run is not yours to write") };
-            // A program that reads no more has closed it; that is its own business.
-            let _ = to.write_all(&bytes).await;
+        if !bytes.is_empty() && input.is_none() {
+            return Err("the input of this run is not yours to write");
         }
-        if closes {
-            *input = None;
-        }
+        waiting.extend(bytes);
     }
+}
+
+/// As much of it as the program's pipe takes now.
+async fn write(input: &mut Option<pipe::Sender>, waiting: &mut VecDeque<u8>) -> std::io::Result<()> {
+    let to = input.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
+    let wrote = to.write(waiting.as_slices().0).await?;
+    waiting.drain(..wrote);
     Ok(())
 }

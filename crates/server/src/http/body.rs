@@ -9,26 +9,33 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
+use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::settings::{BODY_TIME, MAX_BODY, MAX_MARKS};
+use crate::share::Share;
 
 /// Reads a body. As long as it is held, its size is counted among all that are.
 pub(crate) struct Read {
     bytes: Vec<u8>,
-    counted: OwnedSemaphorePermit,
+    counted: Share,
 }
 
-pub(crate) async fn read(service: &Arc<Service>, headers: &HeaderMap, body: Body) -> Result<Read, Problem> {
-    read_at_most(service, headers, body, MAX_BODY, 1).await
+pub(crate) async fn read(
+    service: &Arc<Service>,
+    caller: &Caller,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Read, Problem> {
+    read_at_most(service, caller, headers, body, MAX_BODY, 1).await
 }
 
 /// `weight` is how much of what all bodies may have is taken for each byte of this one.
 pub(super) async fn read_at_most(
     service: &Arc<Service>,
+    caller: &Caller,
     headers: &HeaderMap,
     body: Body,
     most: usize,
@@ -39,31 +46,33 @@ pub(super) async fn read_at_most(
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail)
     };
     let said = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    // One that does not say its size may have the largest.
-    let size = said.unwrap_or(most);
-    if size > most {
+    if said.is_some_and(|size| size > most) {
         return Err(too_large());
     }
-    let permits = u32::try_from((size * weight).div_ceil(1024).max(1)).unwrap_or(u32::MAX);
-    let counted = Arc::clone(&service.bodies)
-        .try_acquire_many_owned(permits)
-        .map_err(|_| Problem::unavailable("busy", "too many large requests are being read: come back later"))?;
-    match timeout(BODY_TIME, Limited::new(body, most).collect()).await {
-        Err(_) => {
-            let detail = format!("the body did not come within {} s", BODY_TIME.as_secs());
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", detail))
+    // What has come is counted, and not what was announced: who sends nothing keeps nobody else from it.
+    let mut read = Read { bytes: vec![], counted: Share::new(service, &caller.tenant) };
+    let mut body = Limited::new(body, most);
+    let coming = async {
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+                Some(_) => too_large(),
+                None => Problem::new(StatusCode::BAD_REQUEST, "body", "the body ended before it was whole"),
+            })?;
+            let Ok(part) = frame.into_data() else { continue };
+            read.counted.take(part.len() * weight)?;
+            read.bytes.extend_from_slice(&part);
         }
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large()),
-        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "body", "the body ended before it was whole")),
-        Ok(Ok(whole)) => {
-            let bytes: Vec<u8> = whole.to_bytes().into();
-            if marks(&bytes) > MAX_MARKS {
-                let detail = format!("the JSON has more than {MAX_MARKS} commas, colons and brackets: give less");
-                return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail));
-            }
-            Ok(Read { bytes, counted })
-        }
+        Ok(())
+    };
+    timeout(BODY_TIME, coming).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not come within {} s", BODY_TIME.as_secs());
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", detail))
+    })?;
+    if marks(&read.bytes) > MAX_MARKS {
+        let detail = format!("the JSON has more than {MAX_MARKS} commas, colons and brackets: give less");
+        return Err(Problem::field(WHOLE, detail));
     }
+    Ok(read)
 }
 
 /// What stands between values, outside of strings: a value takes a hundred times as much memory as the three bytes that it
@@ -92,7 +101,7 @@ impl Read {
     }
 
     /// It is counted as long as the second is held.
-    pub(super) fn into_parts(self) -> (Vec<u8>, OwnedSemaphorePermit) {
+    pub(super) fn into_parts(self) -> (Vec<u8>, Share) {
         (self.bytes, self.counted)
     }
 

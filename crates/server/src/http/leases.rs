@@ -39,7 +39,7 @@ pub(super) async fn issue(
     body: Body,
 ) -> Answer {
     caller.may(KeyScope::Admin)?;
-    let asked: LeaseRequest = body::read(&service, &headers, body).await?.json(&headers)?;
+    let asked: LeaseRequest = body::read(&service, &caller, &headers, body).await?.json(&headers)?;
     let issued = service.look(move |service, state| {
         let new = NewLease {
             actor: asked.actor,

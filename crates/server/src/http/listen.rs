@@ -13,6 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+use super::patient::Patient;
 use super::router;
 use crate::notify;
 use crate::service::{ServeError, Service};
@@ -100,7 +101,7 @@ async fn connection(service: &Arc<Service>, stream: TcpStream, app: axum::Router
         .header_read_timeout(HEAD_TIME)
         .max_headers(MAX_HEADERS)
         .max_buf_size(MAX_HEAD)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app))
+        .serve_connection(TokioIo::new(Patient::new(stream)), TowerToHyperService::new(app))
         .with_upgrades();
     let mut serving = std::pin::pin!(serving);
     tokio::select! {

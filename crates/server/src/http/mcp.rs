@@ -18,7 +18,7 @@ pub(super) async fn message(State(service): State<Arc<Service>>, caller: Caller,
     caller.may(KeyScope::Run)?;
     body::is_json(request.headers())?;
     let (parts, body) = request.into_parts();
-    let read = body::read_at_most(&service, &parts.headers, body, MAX_MESSAGE, MESSAGE_WEIGHT).await?;
+    let read = body::read_at_most(&service, &caller, &parts.headers, body, MAX_MESSAGE, MESSAGE_WEIGHT).await?;
     let (bytes, counted) = read.into_parts();
     let bytes = Bytes::from(bytes);
     mcp::post(&service, caller, Request::from_parts(parts, Full::new(bytes.clone())), &bytes, counted).await

@@ -10,6 +10,7 @@ mod leases;
 pub(crate) mod listen;
 mod mcp;
 mod page;
+mod patient;
 mod policies;
 mod records;
 pub(crate) mod runs;

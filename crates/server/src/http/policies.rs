@@ -58,7 +58,7 @@ pub(super) async fn define(
     body: Body,
 ) -> Answer {
     caller.may(KeyScope::Admin)?;
-    let policy: Policy = body::read(&service, &headers, body).await?.json(&headers)?;
+    let policy: Policy = body::read(&service, &caller, &headers, body).await?.json(&headers)?;
     let defined = service.look(move |service, state| {
         let policy = service.policies.define_as(&policy)?;
         state.note("policy_event.DEFINED", json!({ "policy": policy, "by": caller.name() }))?;

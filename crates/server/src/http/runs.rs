@@ -51,7 +51,7 @@ pub(super) async fn create(
     caller.may(KeyScope::Run)?;
     let manner: Manner = query(&uri)?;
     let manner = Manner { wait: manner.wait && !manner.attach, ..manner };
-    let Asked { request, bytes, idempotency } = read(&service, &uri, &headers, body).await?;
+    let Asked { request, bytes, idempotency } = read(&service, &caller, &uri, &headers, body).await?;
     let by = caller.clone();
     let attach = manner.attach;
     let make = move |service: &Arc<Service>| {
@@ -73,7 +73,7 @@ pub(super) async fn verify(
     if manner.attach {
         return Err(Problem::field("query", "a verification reads no input: leave `attach` out"));
     }
-    let Asked { request, bytes, idempotency } = read(&service, &uri, &headers, body).await?;
+    let Asked { request, bytes, idempotency } = read(&service, &caller, &uri, &headers, body).await?;
     let by = caller.clone();
     let make = move |service: &Arc<Service>| verification_of(service, &by, &request, bytes);
     ask(&service, &caller, manner, idempotency, make).await
@@ -86,8 +86,14 @@ struct Asked {
     idempotency: Option<Idempotency>,
 }
 
-async fn read(service: &Arc<Service>, uri: &Uri, headers: &HeaderMap, body: Body) -> Result<Asked, Problem> {
-    let read = body::read(service, headers, body).await?;
+async fn read(
+    service: &Arc<Service>,
+    caller: &Caller,
+    uri: &Uri,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Asked, Problem> {
+    let read = body::read(service, caller, headers, body).await?;
     let request = read.json(headers)?;
     Ok(Asked { request, bytes: read.len(), idempotency: idempotency(headers, read.sha256(uri.path()))? })
 }

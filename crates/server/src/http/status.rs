@@ -22,6 +22,12 @@ pub(super) async fn readyz(State(service): State<Arc<Service>>) -> Answer {
     if *service.closing.borrow() {
         return Err(Problem::unavailable("closing", "the service is about to end"));
     }
+    if !service.launcher.is_up() {
+        return Err(Problem::unavailable(
+            "launcher",
+            "nothing can run here any more: the service has to be started again",
+        ));
+    }
     let switches = service.look(|_, state| Ok(state.switches()?)).await?;
     if switches.iter().any(|switch| switch.tenant.is_none()) {
         return Err(Problem::unavailable("kill-switch", "the kill switch is on: nothing runs"));

@@ -41,7 +41,7 @@ pub(super) async fn status(State(service): State<Arc<Service>>, caller: Caller) 
 
 pub(super) async fn on(State(service): State<Arc<Service>>, caller: Caller, headers: HeaderMap, body: Body) -> Answer {
     caller.may(KeyScope::Admin)?;
-    let asked: SwitchRequest = body::read(&service, &headers, body).await?.json(&headers)?;
+    let asked: SwitchRequest = body::read(&service, &caller, &headers, body).await?.json(&headers)?;
     is_tenant(asked.tenant_id.as_ref())?;
     if asked.reason.is_empty() || asked.reason.len() > MAX_REASON {
         return Err(Problem::field("reason", format!("give 1 to {MAX_REASON} bytes")));

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::call::call;
 use super::open::Listed;
@@ -16,6 +16,7 @@ use super::tools::{Kind, list};
 use crate::auth::Caller;
 use crate::problem::shown;
 use crate::service::Service;
+use crate::share::Share;
 
 const INSTRUCTIONS: &str = "Runs untrusted code in a sealed cell on this machine and says with proof what happened. Nothing \
     that a program does lasts beyond its run, and it can reach no network and no file unless the policy says so. A program \
@@ -37,7 +38,7 @@ pub(super) struct Held {
     pub(super) _listed: Option<Listed>,
     pub(super) size: usize,
     /// Its share of what all bodies may have, until it has become a job.
-    pub(super) counted: Mutex<Option<OwnedSemaphorePermit>>,
+    pub(super) counted: Mutex<Option<Share>>,
 }
 
 impl ServerHandler for Agent {

@@ -12,7 +12,7 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::error::Category;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::agent::{Agent, Held};
 use super::open::Name;
@@ -21,6 +21,7 @@ use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::settings::{MAX_MESSAGE, STREAM_PULSE};
+use crate::share::Share;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
@@ -48,7 +49,7 @@ pub(crate) async fn post(
     caller: Caller,
     request: Request<Full<axum::body::Bytes>>,
     bytes: &[u8],
-    counted: OwnedSemaphorePermit,
+    counted: Share,
 ) -> Result<Response, Problem> {
     let bad = |why: String| Problem::new(StatusCode::BAD_REQUEST, "json", why);
     let message: Message = serde_json::from_slice(bytes).map_err(|error| match error.classify() {

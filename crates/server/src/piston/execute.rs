@@ -25,7 +25,7 @@ pub(super) async fn execute(
     body: Body,
 ) -> Result<Response, Refusal> {
     caller.may(KeyScope::Run)?;
-    let read = body::read(&service, &headers, body).await?;
+    let read = body::read(&service, &caller, &headers, body).await?;
     let bytes = read.bytes().len();
     let body = match read.bytes() {
         // As if it were `{}`.

@@ -280,6 +280,10 @@ impl Limits {
     }
 }
 
+/// More than any policy allows, and no more than can be asked for at all: thirty days in milliseconds, half a pebibyte.
+const MOST_TIME: u64 = 30 * 24 * 3600 * 1000;
+const MOST_MEMORY: u64 = 1 << 49;
+
 /// A number; nothing and -1 are the policy's.
 fn limit(body: &Value, name: &str) -> Result<Option<u64>, Refusal> {
     let given = match &body[name] {
@@ -291,8 +295,10 @@ fn limit(body: &Value, name: &str) -> Result<Option<u64>, Refusal> {
     match given {
         0.0 | -1.0 => Ok(None),
         given if given < 0.0 => Err(Refusal::bad(format!("{name} must be non-negative"))),
-        // A number that is too large is the largest.
-        given => Ok(Some(given.ceil() as u64)),
+        // What no policy allows is as much as any number that none allows.
+        given => {
+            Ok(Some((given.ceil() as u64).min(if name.ends_with("memory_limit") { MOST_MEMORY } else { MOST_TIME })))
+        }
     }
 }
 
