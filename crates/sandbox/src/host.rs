@@ -54,6 +54,12 @@ pub(crate) fn service_id() -> u32 {
     if are_mapped(&[own]) { own } else { NOBODY }
 }
 
+/// And the one before that, as which a service is counted that is `uid` otherwise.
+pub(crate) fn counted_id(uid: u32) -> u32 {
+    let own = host_id_base() - 2;
+    if are_mapped(&[own]) { own } else { uid }
+}
+
 /// Whether this namespace has these ids, as users and as groups.
 fn are_mapped(ids: &[u32]) -> bool {
     let has = |map: &[(u32, u32)], id: u32| map.iter().any(|(first, count)| id >= *first && id - first < *count);

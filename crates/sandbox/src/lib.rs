@@ -123,7 +123,12 @@ impl Launcher {
     pub fn give_up_root(&self, uid: u32, gid: u32) -> Result<(), SandboxError> {
         single_threaded()?;
         self.process.serve_for(uid, gid).map_err(|error| SandboxError::Io { what: "prepare the launcher", error })?;
-        become_user(uid, gid)
+        // Cells are counted as that user: what they use up is not to be ours.
+        let become_one = || {
+            sys::process::become_user_counted_as(host::counted_id(uid), uid, gid)?;
+            sys::process::set_no_new_privs()
+        };
+        become_one().map_err(|error| SandboxError::Io { what: "become another user", error })
     }
 
     /// Runs one program to its end. May be called from any number of threads at once.

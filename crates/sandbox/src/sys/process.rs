@@ -215,6 +215,18 @@ pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<(
     Ok(())
 }
 
+/// The same of one who acts as `uid` and is counted as `real`: the kernel counts by the real id, and all else goes by the
+/// effective one.
+pub(crate) fn become_user_counted_as(real: u32, uid: u32, gid: u32) -> io::Result<()> {
+    leave_groups()?;
+    // SAFETY: as above.
+    unsafe {
+        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
+        check(libc::syscall(libc::SYS_setresuid, real, uid, uid))?;
+    }
+    Ok(())
+}
+
 pub(crate) fn setsid() -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::setsid() }.into())?;
