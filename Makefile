@@ -71,7 +71,7 @@ test-user: target/hostile/hostile
 
 # A hundred programs in eight languages, by whoever runs this and by an ordinary user.
 test-programs:
-	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants --test serve -- --test-threads=4
+	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants --test serve -- --test-threads=3
 	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test programs
 
 # The same tests with every cell made by a container runtime: runc as whoever runs this; and
