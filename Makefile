@@ -74,15 +74,16 @@ test-programs:
 	$(CARGO) test --quiet -p hotcell-cli --test programs --test capsule --test languages --test verify --test state --test receipt --test events --test grants --test serve -- --test-threads=3
 	HOTCELL_TEST_AS=user $(CARGO) test --quiet -p hotcell-cli --test programs
 
-# The same tests with every cell made by a container runtime: runc as whoever runs this; and
-# what a cell must hold with crun by an ordinary user.
+# What a cell must hold, with every cell made by a container runtime: runc as whoever runs this, crun by an ordinary user. All of
+# them: `HOTCELL_TEST_RUNTIME=runc cargo test -p hotcell-cli --test cell`.
+HELD := limits:: verdicts:: escape:: ends:: containers:: images::
 test-backends: target/hostile/hostile
 	@$(CARGO) build --quiet
-	HOTCELL_TEST_RUNTIME=runc $(CARGO) test --quiet -p hotcell-cli --test cell
+	HOTCELL_TEST_RUNTIME=runc $(CARGO) test --quiet -p hotcell-cli --test cell -- $(HELD) output:: witness::
 	@dir=$$(mktemp -d) && chmod 755 $$dir && mkdir $$dir/src && \
 	cp $(TARGET)/debug/hotcell $$dir/ && cp target/hostile/hostile $$dir/src/ && \
 	HOTCELL_TEST_RUNTIME=crun HOTCELL_TEST_AS=user HOTCELL_BIN=$$dir/hotcell HOTCELL_HOSTILE=$$dir/src/hostile \
-	$(CARGO) test --quiet -p hotcell-cli --test cell -- limits:: verdicts:: escape:: ends:: containers:: images::; status=$$?; rm -rf $$dir; exit $$status
+	$(CARGO) test --quiet -p hotcell-cli --test cell -- $(HELD); status=$$?; rm -rf $$dir; exit $$status
 	HOTCELL_BIN=$$PWD/$(TARGET)/debug/hotcell tests/conformance --check
 
 # The same tests with an engine's containers: what only engines can do wrong, and what a cell must hold, by engines that are
@@ -94,7 +95,7 @@ test-engines: target/hostile/hostile
 		tests/engine $$engine sh -ec "$(CARGO) test --quiet -p hotcell-cli --test cell engines::; \
 		tests/conformance --check --only $$engine" || exit 1; \
 	done
-	HOTCELL_TEST_RUNTIME=docker tests/engine docker $(CARGO) test --quiet -p hotcell-cli --test cell -- verdicts:: escape:: witness::
+	HOTCELL_TEST_RUNTIME=docker tests/engine docker $(CARGO) test --quiet -p hotcell-cli --test cell -- verdicts:: escape::
 
 # What each backend of this host proves, into docs/backends.md.
 conformance: target/hostile/hostile
@@ -109,8 +110,8 @@ test-vm: target/hostile/hostile
 	@$(CARGO) build --quiet
 	@cp $(TARGET)/debug/hotcell target/hostile/hostile target/vm/files/
 	@cp "$$($(CARGO) test --no-run -p hotcell-cli --test cell 2>&1 | sed -n 's/^ *Executable .*(\(.*\))$$/\1/p')" target/vm/files/cell
-	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends::
-	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits::
+	MODES=root VM_TIMEOUT=$${VM_TIMEOUT:-1500} tests/vm/run target/vm/files -- --test-threads=3 limits:: verdicts:: ends::killed ends::hotcell ends::the_launcher
+	MODES=delegated VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 limits::a_ limits::as_ limits::memory limits::cpu
 	MODES=user VM_TIMEOUT=$${VM_TIMEOUT:-900} tests/vm/run target/vm/files -- --test-threads=3 escape:: writes:: witness::
 
 # The service against its own document, with requests that a tester makes up: `FOR=600 make fuzz-api`.
