@@ -32,7 +32,7 @@ pub(crate) fn choose(flag: Option<&str>, state_dir: &Path) -> anyhow::Result<Opt
     let owner = owner(state_dir)?;
     let user = match (flag, owner) {
         (Some(name), _) => named(name)?,
-        (None, Some((uid, gid))) if uid != 0 => (uid, if gid == 0 { uid } else { gid }),
+        (None, Some(owner)) if owner.0 != 0 => without_roots_group(owner),
         (None, _) => (service_id(), service_id()),
     };
     if user.0 == 0 {
@@ -59,8 +59,13 @@ pub(crate) fn choose(flag: Option<&str>, state_dir: &Path) -> anyhow::Result<Opt
 /// Whom to become to work in a state that is there: a service that root has started is somebody else, and so is its state.
 pub(crate) fn owner_instead_of_root(state_dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {
     let is_root = rustix::process::geteuid().is_root();
-    let not_roots = |(uid, gid): (u32, u32)| (uid != 0).then_some((uid, if gid == 0 { uid } else { gid }));
-    Ok(if is_root { owner(state_dir)?.and_then(not_roots) } else { None })
+    let others = owner(state_dir)?.filter(|(uid, _)| is_root && *uid != 0);
+    Ok(others.map(without_roots_group))
+}
+
+/// A directory of a user's may be in root's group; the user is not.
+fn without_roots_group((uid, gid): (u32, u32)) -> (u32, u32) {
+    (uid, if gid == 0 { uid } else { gid })
 }
 
 fn owner(dir: &Path) -> anyhow::Result<Option<(u32, u32)>> {

@@ -81,11 +81,12 @@ pub fn become_init_if_asked() {
 /// there are threads, which would stay who they are.
 pub fn become_user(uid: u32, gid: u32) -> Result<(), SandboxError> {
     single_threaded()?;
-    let become_one = || {
-        sys::process::become_user(uid, gid, true)?;
-        sys::process::set_no_new_privs()
-    };
-    become_one().map_err(|error| SandboxError::Io { what: "become another user", error })
+    become_for_good(uid, uid, gid)
+}
+
+fn become_for_good(real: u32, uid: u32, gid: u32) -> Result<(), SandboxError> {
+    let done = sys::identity::become_user_counted_as(real, uid, gid).and_then(|()| sys::process::set_no_new_privs());
+    done.map_err(|error| SandboxError::Io { what: "become another user", error })
 }
 
 /// An id that no user database gives out, for a service that root has started: it owns nothing but what the service makes.
@@ -124,11 +125,7 @@ impl Launcher {
         single_threaded()?;
         self.process.serve_for(uid, gid).map_err(|error| SandboxError::Io { what: "prepare the launcher", error })?;
         // Cells are counted as that user: what they use up is not to be ours.
-        let become_one = || {
-            sys::process::become_user_counted_as(host::counted_id(uid), uid, gid)?;
-            sys::process::set_no_new_privs()
-        };
-        become_one().map_err(|error| SandboxError::Io { what: "become another user", error })
+        become_for_good(host::counted_id(uid), uid, gid)
     }
 
     /// Runs one program to its end. May be called from any number of threads at once.

@@ -19,6 +19,7 @@
 
 mod auth;
 mod convert;
+mod crew;
 mod files;
 mod http;
 mod log;

@@ -2,12 +2,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use hotcell_contract::{FailureClass, LanguageList, NetworkPolicy, Policy, RecordStatus, Run as RunView};
+use hotcell_contract::{LanguageList, NetworkPolicy, Policy, RecordStatus, Run as RunView};
 use hotcell_engine::{
     Application, Catalogue, Given, Launcher, Policies, PolicyError, State, StateError, admit, capabilities,
     refused_here,
@@ -16,15 +15,16 @@ use tokio::sync::watch;
 
 use crate::auth::Caller;
 use crate::convert::Job;
+use crate::crew::Crew;
 use crate::log::Log;
 use crate::mcp::Open;
 use crate::metrics::Metrics;
 use crate::problem::{Problem, shown};
-use crate::queue::{Full, Queue, Queued};
+use crate::queue::Queued;
 use crate::results::{Results, is_id};
 use crate::run::{How, Idempotency, Run};
-use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, IDLE_THREAD, MAX_BODIES, MAX_CONNECTIONS, REMEMBERED, Settings};
-use crate::work::{self, Alerts};
+use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, MAX_CONNECTIONS, REMEMBERED, Settings};
+use crate::work::Alerts;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -79,9 +79,7 @@ pub struct Service {
     pub(crate) broken: watch::Sender<bool>,
     /// Connections that may be open.
     pub(crate) connections: u64,
-    work: Mutex<Work>,
-    /// That something was handed to a thread that waits, or that none will be.
-    handed: Condvar,
+    pub(crate) crew: Crew,
     runs: Mutex<Runs>,
     /// Of the threads that run something.
     state: Mutex<State>,
@@ -90,18 +88,6 @@ pub struct Service {
     /// Of every request.
     keys: Mutex<State>,
     is_local: bool,
-    threads: AtomicU64,
-}
-
-#[derive(Default)]
-struct Work {
-    queue: Queue,
-    running: usize,
-    /// Threads that wait for something to run.
-    idle: usize,
-    /// For them: never more than there are.
-    handed: Vec<Queued>,
-    closed: bool,
 }
 
 #[derive(Default)]
@@ -112,7 +98,7 @@ struct Runs {
     ended: VecDeque<(String, String, Arc<Log>)>,
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -158,14 +144,12 @@ impl Service {
             closing: watch::Sender::new(false),
             broken: watch::Sender::new(false),
             connections,
-            work: Mutex::default(),
-            handed: Condvar::new(),
+            crew: Crew::default(),
             runs: Mutex::default(),
             state: Mutex::new(state),
             looks: Mutex::new(looks),
             keys: Mutex::new(keys),
             is_local,
-            threads: AtomicU64::new(0),
             settings,
         })
     }
@@ -284,85 +268,9 @@ impl Service {
         admitted.map_err(|problem| if problem.failure_class.is_some() { problem.of_record(&id) } else { problem })
     }
 
-    fn enqueue(self: &Arc<Self>, queued: Queued) -> Result<(), (Problem, Box<Queued>)> {
-        let mut work = held(&self.work);
-        if work.closed {
-            let problem =
-                Problem::unavailable("closing", "the service is about to end: come back when it is there again");
-            return Err((problem, Box::new(queued)));
-        }
-        if work.running < self.settings.concurrency {
-            work.running += 1;
-            if work.idle > work.handed.len() {
-                work.handed.push(queued);
-                self.handed.notify_one();
-                return Ok(());
-            }
-            drop(work);
-            return self.start_worker(queued);
-        }
-        let settings = &self.settings;
-        work.queue.push(queued, settings.queue, settings.queue_of_tenant(), MAX_BODIES).map_err(|(full, queued)| {
-            let detail = match full {
-                Full::Queue => format!("{} runs are waiting already: come back later", settings.queue),
-                Full::Tenant => {
-                    format!("{} runs of this tenant are waiting already: come back later", settings.queue_of_tenant())
-                }
-                Full::Bytes => "what waits has too many bytes already: come back later".to_owned(),
-            };
-            (Problem::busy("queue-full", detail), queued)
-        })
-    }
-
-    fn start_worker(self: &Arc<Self>, queued: Queued) -> Result<(), (Problem, Box<Queued>)> {
-        let service = Arc::clone(self);
-        // Handed over through a slot: a thread that cannot be made must not take the job with it.
-        let slot = Arc::new(Mutex::new(Some(queued)));
-        let theirs = Arc::clone(&slot);
-        let number = self.threads.fetch_add(1, Ordering::Relaxed);
-        let spawned = std::thread::Builder::new().name(format!("run-{number}")).spawn(move || {
-            let first = held(&theirs).take();
-            work::work(&service, first);
-        });
-        let Err(error) = spawned else { return Ok(()) };
-        held(&self.work).running -= 1;
-        tracing::error!(%error, "no thread for a run");
-        let problem = Problem::unavailable("shortage", "the host is short of processes: come back later");
-        match held(&slot).take() {
-            Some(queued) => Err((problem, Box::new(queued))),
-            None => Ok(()),
-        }
-    }
-
-    /// For a thread that has ended a run: the next one, for which it may wait a while, or it may go.
-    pub(crate) fn next_job(&self) -> Option<Queued> {
-        let mut work = held(&self.work);
-        if let Some(next) = work.queue.pop() {
-            return Some(next);
-        }
-        work.running -= 1;
-        work.idle += 1;
-        let waits = |work: &mut Work| work.handed.is_empty() && !work.closed;
-        let waited = self.handed.wait_timeout_while(work, IDLE_THREAD, waits);
-        let (mut work, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        work.idle -= 1;
-        work.handed.pop()
-    }
-
-    /// Those who wait for too long are told so.
-    pub(crate) fn expire(&self) {
-        let expired = held(&self.work).queue.expired(Instant::now());
-        for queued in expired {
-            let seconds = queued.job.policy.request_budget_seconds;
-            let problem = Problem::busy("waited", format!("its turn did not come within {seconds} s: come back later"));
-            let problem = Problem { failure_class: Some(FailureClass::QuotaExceeded), ..problem };
-            self.deny_queued(queued, problem);
-        }
-    }
-
     /// A run that waits, or goes. False: neither.
     pub(crate) fn cancel(&self, run: &Arc<Run>) {
-        let waiting = { held(&self.work).queue.remove(&run.id) };
+        let waiting = { held(&self.crew.work).queue.remove(&run.id) };
         match waiting {
             Some(queued) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "cancelled", "it was called off before it began");
@@ -372,20 +280,7 @@ impl Service {
         }
     }
 
-    /// Nothing of it has run; that it was refused is on record.
-    fn deny_queued(&self, queued: Queued, problem: Problem) {
-        let class = problem.failure_class.unwrap_or(FailureClass::QuotaExceeded);
-        let (job, run) = (&queued.job, &queued.run);
-        let denied = self.state().deny(&job.request, &job.who, Some(&job.policy), None, class, &problem.detail);
-        if let Err(error) = denied {
-            tracing::error!(run = run.id, %error, "a refusal is not on record");
-        }
-        self.metrics.refused(&problem);
-        let problem = problem.of_record(&run.id);
-        self.drop_queued(queued, RecordStatus::Denied, problem);
-    }
-
-    fn drop_queued(&self, queued: Queued, status: RecordStatus, problem: Problem) {
+    pub(crate) fn drop_queued(&self, queued: Queued, status: RecordStatus, problem: Problem) {
         self.end_run(&queued.run, status, Err(problem));
     }
 
@@ -464,20 +359,20 @@ impl Service {
 
     /// Running and waiting.
     pub(crate) fn load(&self) -> (usize, usize) {
-        let work = held(&self.work);
+        let work = held(&self.crew.work);
         (work.running, work.queue.len())
     }
 
     /// Nothing new is taken from now on.
     pub(crate) fn close(&self) {
-        held(&self.work).closed = true;
-        self.handed.notify_all();
+        held(&self.crew.work).closed = true;
+        self.crew.handed.notify_all();
         self.closing.send_replace(true);
     }
 
     /// What waits is dropped, what runs is called off.
     pub(crate) fn end_all(&self) {
-        let waiting = held(&self.work).queue.drain();
+        let waiting = held(&self.crew.work).queue.drain();
         for queued in waiting {
             let problem = Problem::unavailable("closing", "the service ended before its turn came: ask for it again");
             let id = queued.run.id.clone();

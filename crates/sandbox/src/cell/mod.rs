@@ -26,7 +26,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::filter::Filter;
 use crate::spec::{BROKER_PORT, Network};
-use crate::sys::{process, signal, socket};
+use crate::sys::{identity, process, signal, socket};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 pub(crate) use aside::Aside;
 
@@ -156,7 +156,7 @@ struct Built {
 fn build(birth: &Birth<'_>, leash: &OwnedFd, launcher: &OwnedFd) -> Result<Built, Failure> {
     let mut aside = Aside::unless(!birth.own_network)?;
     wait_for_map(leash)?;
-    process::become_user(UID, GID, birth.root).step("become an unprivileged user", "")?;
+    identity::become_user(UID, GID, birth.root).step("become an unprivileged user", "")?;
     process::set_undumpable().step("hide init", "")?;
     process::die_with_parent().step("tie init to the launcher", "")?;
     if is_dead(launcher) {
@@ -225,7 +225,7 @@ pub(crate) fn furnish(plan: &Plan, files: (BorrowedFd<'_>, u64), trees: &[OwnedF
 
 /// What an init gives up before there is a program, whoever made its namespaces.
 pub(crate) fn give_up(plan: &Plan, landlock: bool) -> Result<(), Failure> {
-    process::drop_capabilities().step("drop all capabilities", "")?;
+    identity::drop_capabilities().step("drop all capabilities", "")?;
     process::set_no_new_privs().step("set no_new_privs", "")?;
     if landlock {
         landlock::restrict(plan).step("restrict with Landlock", "")?;

@@ -10,7 +10,7 @@ use crate::cgroup::{Group, Seed};
 use crate::oci;
 use crate::spec::Tree;
 use crate::sys::process::{self, Pid, Side};
-use crate::sys::socket;
+use crate::sys::{identity, socket};
 use crate::wire::{self, Failure, Order, Plan};
 
 const CELL_NAMESPACES: i32 =
@@ -98,7 +98,7 @@ impl Launcher {
         }
         let joins = joins.into_iter().chain(cell.group.entrance()?);
         match self.owner {
-            Some(owner) => joins.map(|way| process::reopen_for(owner, way.as_fd())).collect(),
+            Some(owner) => joins.map(|way| identity::reopen_for(owner, way.as_fd())).collect(),
             None => Ok(joins.collect()),
         }
     }

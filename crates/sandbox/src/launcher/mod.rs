@@ -19,7 +19,7 @@ use crate::host;
 use crate::report::Applied;
 use crate::spec::Layer;
 use crate::sys::process::{self, Pid};
-use crate::sys::{signal, socket};
+use crate::sys::{identity, signal, socket};
 use crate::wire::{self, Failure, FromLauncher, Plan, REQUEST_FDS};
 
 pub use handle::Next;
@@ -233,8 +233,8 @@ impl Launcher {
         if !self.ids.is_root() || uid == 0 || self.owner.is_some() {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        process::leave_groups()?;
-        process::keep_capabilities(&KEPT_CAPABILITIES)?;
+        identity::leave_groups()?;
+        identity::keep_capabilities(&KEPT_CAPABILITIES)?;
         self.spares.drain(..).for_each(|spare| abandon(spare.cell));
         self.ids = host::Ids::Caller { uid, gid };
         self.owner = Some((uid, gid));

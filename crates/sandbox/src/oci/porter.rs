@@ -12,7 +12,7 @@ use crate::cell::root::{self, Host};
 use crate::cell::{self, Birth, Step};
 use crate::cgroup;
 use crate::spec::{RuntimeKind, Tree};
-use crate::sys::{mount, process, signal};
+use crate::sys::{identity, mount, process, signal};
 use crate::wire::{self, Failure, FromCell, Order, Plan};
 
 /// The whole life of the porter. Never returns, never unwinds into the launcher's stack.
@@ -46,7 +46,7 @@ fn prepare(birth: &Birth<'_>) -> Result<OwnedFd, Failure> {
     let (leash, launcher) = cell::take_over(birth)?;
     if !birth.root {
         cell::wait_for_map(&leash)?;
-        process::become_user(0, 0, false).step("become root of a namespace", "")?;
+        identity::become_user(0, 0, false).step("become root of a namespace", "")?;
     }
     process::set_name(c"hotcell-porter");
     process::die_with_parent().step("tie the porter to the launcher", "")?;

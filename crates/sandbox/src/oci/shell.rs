@@ -13,7 +13,7 @@ use super::inside::{AT, BUILT, PORTER};
 use crate::cell::{self, Aside, GID, Step, UID, c_path, root};
 use crate::spec::{CALL_AT, Network};
 use crate::sys::process::{self, CArray};
-use crate::sys::{signal, socket};
+use crate::sys::{identity, signal, socket};
 use crate::wire::{self, Failure, Plan, Shell};
 
 const NAMESPACES: i32 = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
@@ -75,7 +75,7 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
         socket::loopback_up().step("bring up loopback", "")?;
     }
     root::seal()?;
-    process::drop_capabilities().step("drop all capabilities", "")?;
+    identity::drop_capabilities().step("drop all capabilities", "")?;
     socket::send(porter.as_fd(), BUILT, &[scratch.as_fd()]).step("tell the porter", "")?;
     begin_again(own.as_fd(), porter)
 }
@@ -89,7 +89,7 @@ fn be_alone() -> Result<(), Failure> {
     let _ = write("setgroups", "deny".into());
     write("uid_map", format!("{UID} {uid} 1")).step("write the id maps", "")?;
     write("gid_map", format!("{GID} {gid} 1")).step("write the id maps", "")?;
-    process::become_user(UID, GID, false).step("become an unprivileged user", "")
+    identity::become_user(UID, GID, false).step("become an unprivileged user", "")
 }
 
 /// What is in /proc of this process belongs to the root of the namespace in which it was executed: hence again.

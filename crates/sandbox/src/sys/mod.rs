@@ -6,6 +6,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod files;
+pub(crate) mod identity;
 pub(crate) mod mount;
 pub(crate) mod process;
 pub(crate) mod seccomp;

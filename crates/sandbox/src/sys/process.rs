@@ -1,17 +1,15 @@
-//! Processes: clone3, fork, exec, credentials, capabilities, limits, waiting.
+//! Processes: clone3, fork, exec, limits, waiting.
 
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use super::{check, owned};
+use super::{check, identity, owned};
 
 pub(crate) type Pid = i32;
 
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 /// libc's constant is of a type too narrow for it.
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-const CAP_LAST_POSSIBLE: libc::c_ulong = 63;
 
 /// Which side of a fork this is.
 pub(crate) enum Side<T> {
@@ -50,38 +48,13 @@ pub(crate) fn clone_for(
     flags: i32,
     cgroup: Option<BorrowedFd<'_>>,
 ) -> io::Result<Side<(Pid, OwnedFd)>> {
-    act_as(owner)?;
+    identity::act_as(owner)?;
     let cloned = clone(flags, cgroup);
-    if !matches!(cloned, Ok(Side::Child)) && act_as((0, 0)).is_err() {
+    if !matches!(cloned, Ok(Side::Child)) && identity::act_as((0, 0)).is_err() {
         // Nobody knows any more who this is.
         exit_now(70);
     }
     cloned
-}
-
-/// Another open file of the same, as if `owner` had opened it: of some, what may be written is decided by who did.
-pub(crate) fn reopen_for(owner: (u32, u32), fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    act_as(owner)?;
-    let opened =
-        rustix::fs::open(format!("/proc/self/fd/{}", fd.as_raw_fd()), OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty());
-    if act_as((0, 0)).is_err() {
-        exit_now(70);
-    }
-    Ok(opened?)
-}
-
-/// Changes the effective ids alone, with all capabilities kept: a change of them away from root switches them off.
-fn act_as((uid, gid): (u32, u32)) -> io::Result<()> {
-    const SAME: libc::c_long = -1;
-    // SAFETY: none takes a pointer. The raw calls change this thread only, which is the only one.
-    unsafe {
-        check(libc::syscall(libc::SYS_setresgid, SAME, gid, SAME))?;
-        check(libc::syscall(libc::SYS_setresuid, SAME, uid, SAME))?;
-    }
-    let mut sets = capabilities()?;
-    sets.iter_mut().for_each(|set| set.effective = set.permitted);
-    set_capabilities(&sets)
 }
 
 /// A plain fork. The caller must be single-threaded.
@@ -195,45 +168,13 @@ pub(crate) fn execute(program: BorrowedFd<'_>, argv: &CArray, env: &CArray) -> i
     io::Error::last_os_error()
 }
 
-/// The supplementary ones.
-pub(crate) fn leave_groups() -> io::Result<()> {
-    // SAFETY: an empty list is read through no pointer.
-    check(unsafe { libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<libc::gid_t>()) })?;
-    Ok(())
-}
-
-/// Group list, gid and uid, all of them, in the order in which they can still be changed.
-pub(crate) fn become_user(uid: u32, gid: u32, drop_groups: bool) -> io::Result<()> {
-    if drop_groups {
-        leave_groups()?;
-    }
-    // SAFETY: none takes a pointer. The raw calls change this thread only, which is the only one.
-    unsafe {
-        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
-        check(libc::syscall(libc::SYS_setresuid, uid, uid, uid))?;
-    }
-    Ok(())
-}
-
-/// The same of one who acts as `uid` and is counted as `real`: the kernel counts by the real id, and all else goes by the
-/// effective one.
-pub(crate) fn become_user_counted_as(real: u32, uid: u32, gid: u32) -> io::Result<()> {
-    leave_groups()?;
-    // SAFETY: as above.
-    unsafe {
-        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid))?;
-        check(libc::syscall(libc::SYS_setresuid, real, uid, uid))?;
-    }
-    Ok(())
-}
-
 pub(crate) fn setsid() -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::setsid() }.into())?;
     Ok(())
 }
 
-fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<libc::c_long> {
+pub(super) fn prctl(option: libc::c_int, value: libc::c_ulong) -> io::Result<libc::c_long> {
     // SAFETY: only options that take plain integers are passed in this module.
     check(unsafe { libc::prctl(option, value, 0 as libc::c_ulong, 0 as libc::c_ulong, 0 as libc::c_ulong) }.into())
 }
@@ -261,66 +202,6 @@ pub(crate) fn set_no_new_privs() -> io::Result<()> {
 pub(crate) fn set_name(name: &CStr) {
     // SAFETY: the kernel reads at most 16 bytes of a NUL-terminated string. A name is cosmetic.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
-}
-
-#[repr(C)]
-struct CapHeader {
-    version: u32,
-    pid: i32,
-}
-
-#[repr(C)]
-#[derive(Default, Clone, Copy, PartialEq)]
-struct CapData {
-    effective: u32,
-    permitted: u32,
-    inheritable: u32,
-}
-
-fn capabilities() -> io::Result<[CapData; 2]> {
-    let mut sets = [CapData::default(); 2];
-    let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-    // SAFETY: header and data are live structs of the layout that version 3 prescribes.
-    check(unsafe { libc::syscall(libc::SYS_capget, &header, sets.as_mut_ptr()) })?;
-    Ok(sets)
-}
-
-fn set_capabilities(sets: &[CapData; 2]) -> io::Result<()> {
-    let header = CapHeader { version: CAPABILITY_VERSION_3, pid: 0 };
-    // SAFETY: as above.
-    check(unsafe { libc::syscall(libc::SYS_capset, &header, sets.as_ptr()) })?;
-    Ok(())
-}
-
-/// Gives up all capabilities but `kept`, for good.
-pub(crate) fn keep_capabilities(kept: &[u32]) -> io::Result<()> {
-    let mut sets = capabilities()?;
-    for (n, set) in sets.iter_mut().enumerate() {
-        let mask = kept.iter().filter(|cap| **cap as usize / 32 == n).fold(0, |mask, cap| mask | 1 << (cap % 32));
-        set.permitted &= mask;
-        set.effective = set.permitted;
-        set.inheritable = 0;
-    }
-    set_capabilities(&sets)
-}
-
-/// Empties the ambient, bounding, effective, permitted and inheritable sets, then asserts that they are.
-pub(crate) fn drop_capabilities() -> io::Result<()> {
-    let none = [CapData::default(); 2];
-    prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as libc::c_ulong)?;
-    for cap in 0..=CAP_LAST_POSSIBLE {
-        // EINVAL: past the last capability of this kernel.
-        if prctl(libc::PR_CAPBSET_DROP, cap).is_err() {
-            break;
-        }
-    }
-    set_capabilities(&none)?;
-    let left = capabilities()?;
-    let bounding = (0..=CAP_LAST_POSSIBLE).any(|cap| matches!(prctl(libc::PR_CAPBSET_READ, cap), Ok(1)));
-    if left != none || bounding {
-        return Err(io::Error::from_raw_os_error(libc::EPERM));
-    }
-    Ok(())
 }
 
 /// A limit that can't be raised again. One already lower stays as it is.
