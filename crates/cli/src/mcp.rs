@@ -43,6 +43,7 @@ pub(crate) fn mcp(args: &McpArgs, launcher: Launcher) -> anyhow::Result<ExitCode
         policy: args.policy.clone(),
         // The agent has its answer; so any number of these, and a service, can have one state directory.
         keep: None,
+        traces: hotcell_server::Target::of(|name| std::env::var(name).ok())?,
         // Whoever has gone reads no answer.
         grace: Duration::ZERO,
     };

@@ -59,7 +59,7 @@ impl Line {
         let _ = say.send(match progress {
             Progress::Preparing(what) => Some(format!("preparing {what}, once")),
             Progress::Compiling(what) => Some(format!("compiling {what}")),
-            Progress::Running => None,
+            Progress::Planned { .. } | Progress::Running | Progress::Ran { .. } => None,
         });
     }
 }

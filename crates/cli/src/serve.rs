@@ -42,11 +42,13 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
         queue: args.queue as usize,
         policy: args.policy.clone(),
         keep: Some(Keep { runs: args.keep_runs as usize, time: args.keep_for, bytes: args.keep_size }),
+        traces: hotcell_server::Target::of(|name| std::env::var(name).ok())?,
         grace: args.grace,
     };
     let weak: Vec<&str> = found.checks.iter().filter(|check| !check.present).map(|check| check.name.as_str()).collect();
     let weak = if weak.is_empty() { "all is there".to_owned() } else { format!("missing: {}", weak.join(", ")) };
     let (concurrency, queue, policy) = (settings.concurrency, settings.queue, settings.policy.clone());
+    let traces = settings.traces.as_ref().map(|target| format!("traces to {target}\n")).unwrap_or_default();
     let service = Service::start(settings, launcher, catalogue)?;
     let keys = if service.has_keys()? { "with a key" } else { "without keys, for this machine alone" };
     hotcell_server::serve(service, |address| {
@@ -54,7 +56,7 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
         // Nobody needs to read it.
         let _ = writeln!(
             out,
-            "listening on http://{address}, {keys}\npolicy {}, {concurrency} runs at once, {queue} may wait\ndoctor: {weak}",
+            "listening on http://{address}, {keys}\npolicy {}, {concurrency} runs at once, {queue} may wait\n{traces}doctor: {weak}",
             harmless(&policy)
         );
         let _ = out.flush();

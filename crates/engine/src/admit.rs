@@ -1,5 +1,7 @@
 //! From what is asked to a run that may begin, and from its end to the record of it: the same for every surface.
 
+use std::time::{Duration, Instant};
+
 use hotcell_contract::{Averages, Capabilities, FailureClass, Outcome, Policy};
 use hotcell_sandbox::SandboxError;
 
@@ -76,6 +78,8 @@ where
 pub struct Begun<'a> {
     ticket: Ticket,
     lease: Option<(&'a Leased, Staging)>,
+    /// What it took to write that down.
+    took: Duration,
 }
 
 impl Begun<'_> {
@@ -101,10 +105,12 @@ pub fn begin<'a>(
     policy: Option<&Policy>,
     leased: Option<&'a Leased>,
 ) -> Result<Begun<'a>, StateError> {
+    let start = Instant::now();
     let ticket = state.begin(request, who, policy, leased.map(|leased| &leased.lease))?;
-    let Some(leased) = leased else { return Ok(Begun { ticket, lease: None }) };
+    let took = start.elapsed();
+    let Some(leased) = leased else { return Ok(Begun { ticket, lease: None, took }) };
     match Staging::make(state.dir(), &leased.lease.lease_id, ticket.record_id()) {
-        Ok(staging) => Ok(Begun { ticket, lease: Some((leased, staging)) }),
+        Ok(staging) => Ok(Begun { ticket, lease: Some((leased, staging)), took }),
         Err(e) => {
             let error = StateError::Staging(e);
             state.fail(&ticket, &error.to_string())?;
@@ -125,7 +131,9 @@ where
 {
     match outcome {
         Ok(mut outcome) => {
+            let start = Instant::now();
             state.finish(&begun.ticket, &mut outcome, averages)?;
+            outcome.timings.record = (begun.took + start.elapsed()).as_micros() as u64;
             if let Some(run) = begun.leased_run() {
                 state.leave(&run, &outcome)?;
             }

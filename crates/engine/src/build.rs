@@ -58,6 +58,7 @@ pub(crate) fn build(
             let observer = observer(call.sentinel, &spec.limits, &see);
             let streams = Streams { keep: KEEP, cancel: call.cancel, observer, ..Streams::default() };
             let report = launcher.run(&spec, streams)?;
+            call.tell(Progress::Ran { phase: "compile", stages: &report.stages });
             let program = spec.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
             let mut verdict = judge_compiler(&report, &program);
             let mut product = vec![];

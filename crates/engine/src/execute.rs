@@ -2,10 +2,12 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hotcell_contract::{FailureClass, Outcome};
-use hotcell_sandbox::{Cancel, Egress, End, Launcher, Network, Next, Observed, Report, SandboxError, Spec, Streams};
+use hotcell_sandbox::{
+    Cancel, Egress, End, Launcher, Network, Next, Observed, Report, SandboxError, Spec, Stage, Streams,
+};
 
 use crate::build::{Built, build};
 use crate::capsule;
@@ -40,13 +42,23 @@ pub struct Call<'a> {
     pub others: bool,
 }
 
-/// What goes on before the program itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What goes on.
+#[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// Something that is made once for a toolchain.
     Preparing(&'a str),
     Compiling(&'a str),
+    /// It is known what to run, and how.
+    Planned {
+        began: Instant,
+        took: Duration,
+    },
     Running,
+    /// A cell has ended, and what it was for.
+    Ran {
+        phase: &'a str,
+        stages: &'a [Stage],
+    },
 }
 
 impl Call<'_> {
@@ -86,7 +98,9 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
     let admitted = Instant::now();
     let created_at = jiff::Timestamp::now().to_string();
     let mut planned = plan(request)?;
-    let admit = admitted.elapsed().as_micros() as u64;
+    let took = admitted.elapsed();
+    call.tell(Progress::Planned { began: admitted, took });
+    let admit = took.as_micros() as u64;
     let toolchain = planned.language.as_ref().map(Toolchain::of);
     let mut phases = vec![];
     match build(launcher, request, &mut planned, &call)? {
@@ -130,6 +144,7 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         }
         ran => ran?,
     };
+    call.tell(Progress::Ran { phase: "run", stages: &report.stages });
     for (stream, output) in [("standard output", &report.stdout), ("standard error", &report.stderr)] {
         if let Some(error) = output.failed.clone() {
             return Err(ExecuteError::Forward { stream, error });

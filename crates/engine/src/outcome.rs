@@ -4,7 +4,7 @@ use hotcell_contract::{
     AllowedHost, Layer, Outcome, OutputInfo, Phase, RuntimeConfig, SCHEMA_VERSION, Status, StreamInfo, Tier, Timings,
     Usage, Violation, ViolationDetail,
 };
-use hotcell_sandbox::{self as sandbox, Network, Report, Spec};
+use hotcell_sandbox::{self as sandbox, Network, Report, Spec, Step};
 use sha2::{Digest, Sha256};
 
 use crate::backend::Container;
@@ -187,16 +187,15 @@ pub(crate) fn violation(from: &sandbox::Violation) -> Violation {
 }
 
 fn timings(report: &Report) -> Timings {
-    let us = |time: std::time::Duration| time.as_micros() as u64;
-    let t = &report.timings;
+    let us = |step: Step| report.took(step).as_micros() as u64;
     Timings {
         admit: 0,
-        cgroup: us(t.cgroup),
-        clone: us(t.clone),
-        mounts: us(t.mounts),
-        exec: us(t.exec),
-        run: us(t.run),
-        collect: us(t.collect),
+        cgroup: us(Step::Cgroup),
+        clone: us(Step::Clone),
+        mounts: us(Step::Mounts),
+        exec: us(Step::Exec),
+        run: us(Step::Run),
+        collect: us(Step::Collect),
         record: 0,
     }
 }

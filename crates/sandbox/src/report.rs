@@ -1,6 +1,6 @@
 //! What happened, with the evidence for it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::scratch::Scratch;
 
@@ -19,7 +19,7 @@ pub struct Report {
     pub usage: Usage,
     pub enforced: Vec<Applied>,
     pub degraded: Vec<Applied>,
-    pub timings: Timings,
+    pub stages: Vec<Stage>,
     /// The scratch, still readable now that nothing can change it.
     pub scratch: Option<Scratch>,
 }
@@ -165,13 +165,43 @@ impl Applied {
     }
 }
 
-/// Where the time went.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Timings {
-    pub cgroup: Duration,
-    pub clone: Duration,
-    pub mounts: Duration,
-    pub exec: Duration,
-    pub run: Duration,
-    pub collect: Duration,
+/// Where the time went: a step, or a part of one.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    pub step: Step,
+    /// Before the run was asked for, where a cell was built ahead.
+    pub began: Instant,
+    pub took: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A cell that is there already takes next to nothing.
+    Clone,
+    Cgroup,
+    Mounts,
+    /// From the request to the program's first step: the three before are in it.
+    Exec,
+    Run,
+    Collect,
+}
+
+impl Step {
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Clone => "clone",
+            Step::Cgroup => "cgroup",
+            Step::Mounts => "mounts",
+            Step::Exec => "exec",
+            Step::Run => "run",
+            Step::Collect => "collect",
+        }
+    }
+}
+
+impl Report {
+    /// By all parts of a step together.
+    pub fn took(&self, step: Step) -> Duration {
+        self.stages.iter().filter(|stage| stage.step == step).map(|stage| stage.took).sum()
+    }
 }

@@ -146,8 +146,8 @@ pub(crate) struct Order {
 pub(crate) struct Entry {
     pub(crate) landlock: bool,
     pub(crate) count_clones: bool,
-    /// What it took to get here.
-    pub(crate) mounts_ns: u64,
+    /// The way here.
+    pub(crate) mounts: Took,
 }
 
 /// From the porter to the init of a container, before that: what the cell is built from. The fds are the plan, the groups
@@ -161,14 +161,7 @@ pub(crate) struct Shell {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromLauncher {
     /// The cell has its orders. Behind it come the fds of `meters`.
-    Launched {
-        pid: i32,
-        meters: Vec<Meter>,
-        enforced: Vec<Applied>,
-        degraded: Vec<Applied>,
-        cgroup_ns: u64,
-        clone_ns: u64,
-    },
+    Launched { pid: i32, meters: Vec<Meter>, enforced: Vec<Applied>, degraded: Vec<Applied>, clone: Took, cgroup: Took },
     /// Nothing ran.
     Failed(Failure),
     /// The last process of the cell is dead; its groups are being removed.
@@ -184,7 +177,8 @@ pub(crate) enum FromCell {
     /// exec comes next. Fds: scratch, proc; where the kernel is the host's, root and the listener of the seccomp filter; the
     /// socket of the broker, where there is one.
     Starting {
-        mounts_ns: u64,
+        /// Ahead of the order, and after it.
+        mounts: [Took; 2],
     },
     /// exec was refused; the program never ran.
     NotExecuted {
@@ -248,6 +242,19 @@ pub(crate) fn receive<T: DeserializeOwned>(from: impl AsFd, wait: bool) -> io::R
     match socket::receive(from.as_fd(), &mut buf, wait)? {
         None => Ok(None),
         Some((n, fds)) => Ok(Some((decode(&buf[..n])?, fds))),
+    }
+}
+
+/// When something began, by [`now_ns`], and how long it took.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Took {
+    pub(crate) began_ns: u64,
+    pub(crate) ns: u64,
+}
+
+impl Took {
+    pub(crate) fn since(began_ns: u64) -> Took {
+        Took { began_ns, ns: now_ns().saturating_sub(began_ns) }
     }
 }
 

@@ -9,6 +9,7 @@ use hotcell_contract::KeyScope;
 
 use crate::problem::Problem;
 use crate::service::Service;
+use crate::trace::Parent;
 
 /// The tenant of everybody, as long as there are no keys.
 const NOBODY: &str = "default";
@@ -22,17 +23,25 @@ pub struct Caller {
     /// `None`: all that there are.
     pub policies: Option<Vec<String>>,
     pub key_id: Option<String>,
+    /// In which trace of his own he asks.
+    pub(crate) parent: Option<Parent>,
 }
 
 impl Caller {
     /// The operator himself, on his own machine.
     pub fn operator() -> Caller {
-        Caller { tenant: NOBODY.into(), scopes: vec![KeyScope::Admin], policies: None, key_id: None }
+        Caller { tenant: NOBODY.into(), scopes: vec![KeyScope::Admin], policies: None, key_id: None, parent: None }
     }
 
     /// Whoever has started us for himself alone: what he runs is under the policy that he was given.
     pub fn of_tenant(tenant: String) -> Caller {
-        Caller { tenant, scopes: vec![KeyScope::Run, KeyScope::Read], policies: Some(vec![]), key_id: None }
+        Caller {
+            tenant,
+            scopes: vec![KeyScope::Run, KeyScope::Read],
+            policies: Some(vec![]),
+            key_id: None,
+            parent: None,
+        }
     }
 
     /// Nobody was asked who he is.
@@ -75,6 +84,7 @@ fn caller_with(service: &Service, headers: &HeaderMap, token: Option<&str>) -> R
             scopes: key.scopes,
             policies: Some(key.policies),
             key_id: Some(key.key_id),
+            parent: Parent::of(headers),
         }),
         // Also where there are no keys: whoever shows one does not mean nobody.
         Some(None) => Err(Problem::new(StatusCode::UNAUTHORIZED, "key", "this key is not known here, or was revoked")),
@@ -84,7 +94,7 @@ fn caller_with(service: &Service, headers: &HeaderMap, token: Option<&str>) -> R
         }
         None => {
             is_no_page(headers)?;
-            Ok(Caller::operator())
+            Ok(Caller { parent: Parent::of(headers), ..Caller::operator() })
         }
     }
 }

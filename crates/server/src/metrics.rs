@@ -9,6 +9,7 @@ use hotcell_contract::{Outcome, RecordStatus};
 
 use crate::problem::Problem;
 use crate::service::Service;
+use crate::trace::Exporter;
 
 /// Seconds: from a cell that is there already to a compiler's two minutes.
 const BOUNDS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 10.0, 60.0, 180.0];
@@ -52,6 +53,7 @@ impl Metrics {
             ("exec", timings.exec),
             ("run", timings.run),
             ("collect", timings.collect),
+            ("record", timings.record),
         ] {
             stages.entry(name).or_default().add(micros as f64 / 1e6);
         }
@@ -87,6 +89,11 @@ impl Metrics {
         for ((method, route, status), count) in &*self.requests.lock().unwrap_or_else(PoisonError::into_inner) {
             let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
             let _ = writeln!(out, "hotcell_http_requests_total{{{labels}}} {count}");
+        }
+        if let Some((sent, dropped)) = service.traces.as_ref().map(Exporter::counts) {
+            head(&mut out, "hotcell_trace_spans_total", "counter", "Spans, by what became of them.");
+            let _ = writeln!(out, "hotcell_trace_spans_total{{became=\"sent\"}} {sent}");
+            let _ = writeln!(out, "hotcell_trace_spans_total{{became=\"dropped\"}} {dropped}");
         }
         head(&mut out, "hotcell_stage_seconds", "histogram", "What the stages of runs took.");
         for (stage, histogram) in &*self.stages.lock().unwrap_or_else(PoisonError::into_inner) {

@@ -11,8 +11,16 @@ use crate::run::Run;
 pub(crate) struct Queued {
     pub(crate) run: Arc<Run>,
     pub(crate) job: Job,
+    pub(crate) since: Instant,
     /// After this nobody waits for it any more.
     pub(crate) until: Instant,
+}
+
+impl Queued {
+    /// Its turn has come, or will not.
+    pub(crate) fn waited(&self) {
+        self.run.trace.iter().for_each(|trace| trace.passed("queue", self.since));
+    }
 }
 
 #[derive(Default)]

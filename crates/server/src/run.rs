@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use crate::log::Log;
 use crate::problem::Problem;
+use crate::trace::Trace;
 use crate::transcript::Transcript;
 
 /// How a run was asked for.
@@ -44,6 +45,7 @@ pub struct Run {
     pub created_at: String,
     pub how: How,
     pub log: Arc<Log>,
+    pub(crate) trace: Option<Trace>,
     /// For the one who attaches first.
     pub(crate) to_stdin: Mutex<Option<OwnedFd>>,
     stop: Stop,
@@ -72,6 +74,7 @@ impl Run {
             created_at: now(),
             how,
             log: Arc::new(Log::new()),
+            trace: None,
             stop: Stop::new()?,
             stage: Mutex::default(),
             ended: watch::Sender::new(false),

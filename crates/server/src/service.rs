@@ -24,6 +24,7 @@ use crate::queue::Queued;
 use crate::results::{Results, is_id};
 use crate::run::{How, Idempotency, Run};
 use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, MAX_CONNECTIONS, REMEMBERED, Settings};
+use crate::trace::{Exporter, Trace};
 use crate::work::Alerts;
 
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +67,7 @@ pub struct Service {
     pub(crate) results: Results,
     pub(crate) metrics: Metrics,
     pub(crate) alerts: Alerts,
+    pub(crate) traces: Option<Exporter>,
     /// Bytes of bodies that are being read, by tenant.
     pub(crate) bodies: Mutex<HashMap<String, usize>>,
     /// Of MCP, over HTTP.
@@ -111,7 +113,7 @@ impl Service {
         Ok(service)
     }
 
-    fn new(settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Service, ServeError> {
+    fn new(mut settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Result<Service, ServeError> {
         let connections = fitting_connections(&settings)?;
         let dir = settings.state_dir.clone();
         let open = |dir: &Path| State::open_for_service(dir);
@@ -130,6 +132,7 @@ impl Service {
             _ => ServeError::Results(error),
         })?;
         let alerts = Alerts::start(state.audit().clone()).map_err(ServeError::Start)?;
+        let traces = settings.traces.take().map(Exporter::start).transpose().map_err(ServeError::Start)?;
         Ok(Service {
             launcher,
             catalogue,
@@ -137,6 +140,7 @@ impl Service {
             results,
             metrics: Metrics::default(),
             alerts,
+            traces,
             bodies: Mutex::default(),
             calls: Open::default(),
             streams: Mutex::default(),
@@ -212,6 +216,7 @@ impl Service {
 
     /// Admits a job and puts it into the queue. Blocks: for a thread that may.
     pub fn submit(self: &Arc<Self>, caller: &Caller, mut job: Job, mut how: How) -> Result<Arc<Run>, Problem> {
+        let asked = Instant::now();
         let id = job.request.record_id.clone().unwrap_or_else(hotcell_engine::new_id);
         let request_id = job.request.request_id.clone().unwrap_or_else(|| id.clone());
         job.leased = self.admit(&mut job).inspect_err(|problem| {
@@ -223,7 +228,9 @@ impl Service {
         }
         let policy_id = job.policy.policy_id.clone();
         how.metadata = job.metadata.take();
-        let run = Run::new(id, caller.tenant.clone(), request_id, policy_id, how).map_err(|error| {
+        let trace = self.traces.as_ref().and_then(|_| Trace::new(asked, caller.parent, &job));
+        trace.iter().for_each(|trace| trace.passed("admit", asked));
+        let mut run = Run::new(id, caller.tenant.clone(), request_id, policy_id, how).map_err(|error| {
             let is_short = crate::problem::is_shortage(&error);
             if is_short {
                 Problem::unavailable("shortage", "the service has too many files open")
@@ -231,14 +238,16 @@ impl Service {
                 Problem::internal(&error)
             }
         })?;
+        run.trace = trace;
         *held(&run.to_stdin) = job.to_stdin.take();
         let run = Arc::new(run);
         if run.how.is_kept || run.how.idempotency.is_some() {
             self.results.put(run.view(), run.how.idempotency.clone()).map_err(|e| Problem::internal(&e))?;
         }
         held(&self.runs).by_id.insert(run.id.clone(), Arc::clone(&run));
-        let until = Instant::now() + Duration::from_secs_f64(job.policy.request_budget_seconds);
-        let queued = Queued { run: Arc::clone(&run), job, until };
+        let since = Instant::now();
+        let until = since + Duration::from_secs_f64(job.policy.request_budget_seconds);
+        let queued = Queued { run: Arc::clone(&run), job, since, until };
         self.enqueue(queued).map_err(|(problem, queued)| {
             self.metrics.refused(&problem);
             held(&self.runs).by_id.remove(&queued.run.id);
@@ -281,6 +290,7 @@ impl Service {
     }
 
     pub(crate) fn drop_queued(&self, queued: Queued, status: RecordStatus, problem: Problem) {
+        queued.waited();
         self.end_run(&queued.run, status, Err(problem));
     }
 
@@ -291,6 +301,9 @@ impl Service {
         status: RecordStatus,
         result: Result<Box<hotcell_contract::Outcome>, Problem>,
     ) {
+        if let (Some(traces), Some(trace)) = (&self.traces, &run.trace) {
+            traces.put(trace.finish(run, status, result.as_deref()));
+        }
         let is_for_now = matches!(&result, Err(problem) if problem.is_for_now());
         let stage = run.last_stage(status, result);
         let view = run.view_at(stage.clone());

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::trace::Target;
+
 /// A request is sources, which people write, and data beside them: more belongs elsewhere.
 pub(crate) const MAX_BODY: usize = 32 << 20;
 /// Values in it: a request has a few hundred.
@@ -66,6 +68,8 @@ pub struct Settings {
     pub policy: String,
     /// Nothing: nobody comes back for what has ended. Only one service may keep something in a state directory.
     pub keep: Option<Keep>,
+    /// Who is told how each run went.
+    pub traces: Option<Target>,
     /// How long runs may go on after the service was told to end.
     pub grace: Duration,
 }

@@ -7,6 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep};
 
 use crate::service::Service;
+use crate::trace::Exporter;
 
 /// SIGTERM with grace takes half a second, and a result is written after it.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
@@ -44,6 +45,8 @@ impl Service {
         idle(self, LAST_PATIENCE).await;
         self.end_all();
         idle(self, LAST_PATIENCE).await;
+        let service = Arc::clone(self);
+        let _ = tokio::task::spawn_blocking(move || service.traces.iter().for_each(Exporter::flush)).await;
     }
 }
 

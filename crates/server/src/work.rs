@@ -6,12 +6,12 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hotcell_contract::{Happened, Outcome, RecordStatus, RunEvent, Started, Status, TerminalEvent};
 use hotcell_engine::{
-    Asked, Audit, Call, ExecuteError, SandboxError, Sentinel, StateError, Told, Verb, Watch, audit_alert, begin, end,
-    execute, now, verify,
+    Asked, Audit, Call, ExecuteError, Progress, SandboxError, Sentinel, StateError, Told, Verb, Watch, audit_alert,
+    begin, end, execute, now, verify,
 };
 use rustix::fs::MemfdFlags;
 
@@ -20,10 +20,13 @@ use crate::problem::Problem;
 use crate::queue::Queued;
 use crate::run::Run;
 use crate::service::Service;
+use crate::trace::Trace;
 
 pub(crate) fn work(service: &Arc<Service>, first: Option<Queued>) {
     let mut next = first;
-    while let Some(Queued { run, job, .. }) = next {
+    while let Some(queued) = next {
+        queued.waited();
+        let Queued { run, job, .. } = queued;
         run.begins();
         let ran = catch_unwind(AssertUnwindSafe(|| one(service, &run, job)));
         let (status, result) = match ran {
@@ -59,7 +62,9 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
     let watch = Watch { output: is_followed || run.how.transcript.is_some(), ..Watch::default() };
     let sentinel = Sentinel::new(&run.request_id, watch, &say);
     let leased = job.leased.take();
+    let start = Instant::now();
     let begun = begin(&mut service.state(), &job.request, &job.who, Some(&job.policy), leased.as_ref());
+    run.trace.iter().for_each(|trace| trace.passed("record", start));
     let begun = match begun {
         Ok(begun) => begun,
         Err(error) => {
@@ -81,7 +86,9 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
         service.alerts.flush();
     }
     let averages = sentinel.averages();
+    let start = Instant::now();
     let ended = end::<EndError>(&mut service.state(), &begun, outcome, &averages);
+    run.trace.iter().for_each(|trace| trace.passed("record", start));
     match ended {
         Ok(mut outcome) => {
             outcome.attempt = job.attempt.max(outcome.attempt);
@@ -133,6 +140,11 @@ fn program(
     let artifacts = job.artifacts.then(|| service.results.artifacts(&run.id));
     let stdin =
         given(std::mem::take(&mut job.stdin)).map_err(|error| SandboxError::Io { what: "give the input", error })?;
+    let follow = |progress: Progress<'_>| match (&run.trace, progress) {
+        (Some(trace), Progress::Planned { began, took }) => trace.planned(began, took),
+        (Some(trace), Progress::Ran { phase, stages }) => trace.ran(phase, stages),
+        _ => {}
+    };
     let call = Call {
         stdin,
         artifacts: artifacts.as_deref(),
@@ -140,6 +152,7 @@ fn program(
         cancel: Some(run.stop()),
         lease,
         sentinel: Some(sentinel),
+        progress: Some(&follow),
         others: true,
         ..Call::default()
     };
@@ -147,18 +160,24 @@ fn program(
 }
 
 fn checks(service: &Service, run: &Run, job: &Job) -> Result<Outcome, ExecuteError> {
+    let began = Cell::new(Instant::now());
     let asked = Asked {
         budget: Duration::from_secs_f64(job.policy.request_budget_seconds),
         repeat: job.checks.repeat,
         generated_tests: job.checks.generated_tests,
         l2: job.checks.l2.clone(),
         cancel: Some(run.stop()),
-        tell: &|told| {
-            if let Told::Begins(check) = told {
+        tell: &|told| match told {
+            Told::Begins(check) => {
+                began.set(Instant::now());
                 let happened = Happened::Started(Started { limits: job.request.limits.clone() });
                 let (at, request_id, phase) = (now(), run.request_id.clone(), Some(check.to_owned()));
                 run.log.push(RunEvent { at, request_id, phase, since_start_ms: 0, happened });
             }
+            Told::Ended(phase) => {
+                run.trace.iter().for_each(|trace| trace.checked(&phase.name, began.get()));
+            }
+            Told::Attempt(_) | Told::Skipped(_) => {}
         },
     };
     verify(&service.launcher, job.request.clone(), &asked, None)
@@ -209,6 +228,7 @@ fn tell(run: &Run, status: RecordStatus, result: &Result<Box<Outcome>, Problem>)
                 tenant = run.tenant,
                 request_id = run.request_id,
                 policy = run.policy_id,
+                trace_id = run.trace.as_ref().map(Trace::id),
                 status = status.name(),
                 class = outcome.failure_class.map(|class| format!("{class:?}")),
                 passed = outcome.status == Status::Pass,
@@ -225,6 +245,7 @@ fn tell(run: &Run, status: RecordStatus, result: &Result<Box<Outcome>, Problem>)
             run = run.id,
             tenant = run.tenant,
             policy = run.policy_id,
+            trace_id = run.trace.as_ref().map(Trace::id),
             status = status.name(),
             problem = problem.kind,
             detail = problem.detail,

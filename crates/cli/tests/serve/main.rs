@@ -23,3 +23,4 @@ mod privilege;
 mod runs;
 mod socket;
 mod switches;
+mod traces;

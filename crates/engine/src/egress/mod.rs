@@ -17,7 +17,7 @@ mod resolve;
 mod stop;
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -28,7 +28,7 @@ use hotcell_sandbox::{Egress, Recorder};
 use rustix::event::{EventfdFlags, PollFlags};
 use serde_json::json;
 
-use resolve::Resolver;
+use resolve::{Resolver, Unknown};
 use stop::Stop;
 
 /// Connections at one time; those above wait.
@@ -38,6 +38,15 @@ const MOST_EVENTS: usize = 1000;
 const STACK: usize = 256 * 1024;
 /// After an error that may pass: too many open files, say.
 const BREATH: Duration = Duration::from_millis(100);
+
+/// For our own use, of a name as the operator writes it. Not by the C library: see `resolve`.
+pub fn addresses_of(name: &str) -> Result<Vec<IpAddr>, String> {
+    let stop = Stop::new().map_err(|e| e.to_string())?;
+    Resolver::of_this_host().look_up(name, &stop).map_err(|unknown| match unknown {
+        Unknown::Because(why) => why,
+        Unknown::Stopped => "it was called off".into(),
+    })
+}
 
 /// For one run.
 pub(crate) struct Broker {

@@ -27,7 +27,7 @@ use rustix::event::{PollFd, PollFlags};
 use crate::filter::Filter;
 use crate::spec::{BROKER_PORT, Network};
 use crate::sys::{identity, process, signal, socket};
-use crate::wire::{self, Failure, FromCell, Order, Plan};
+use crate::wire::{self, Failure, FromCell, Order, Plan, Took};
 pub(crate) use aside::Aside;
 
 /// Ids inside the cell; outside they are the caller's, or nobody's when the caller is root.
@@ -77,7 +77,7 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     let (leash, launcher) = take_over(birth).map_err(before)?;
     let start = wire::now_ns();
     let built = build(birth, &leash, &launcher).map_err(before)?;
-    let built_ns = wire::now_ns() - start;
+    let ahead = Took::since(start);
 
     let Some((order, mut fds)) = wire::receive::<Order>(&leash, true).step("order", "").map_err(before)? else {
         process::exit_now(0)
@@ -97,10 +97,10 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     match entered {
         Err(failure) => Err((failure, Some(supervisor))),
         Ok(Entered { plan, filter, view, egress }) => {
-            let mounts_ns = built_ns + wire::now_ns() - start;
+            let mounts = [ahead, Took::since(start)];
             let stdio = [stdin, stdout, stderr];
             let count_clones = birth.count_clones;
-            let run = Run { supervisor, stdio, launcher, filter, view, egress, mounts_ns, count_clones };
+            let run = Run { supervisor, stdio, launcher, filter, view, egress, mounts, count_clones };
             init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
         }
     }
@@ -125,7 +125,7 @@ pub(crate) struct Run {
     pub(crate) view: [OwnedFd; 3],
     /// Where the program calls its broker, for the supervisor.
     pub(crate) egress: Option<OwnedFd>,
-    pub(crate) mounts_ns: u64,
+    pub(crate) mounts: [Took; 2],
     pub(crate) count_clones: bool,
 }
 

@@ -34,7 +34,7 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     let argv = CArray::new(argv);
     let needs = Needs { network: plan.network, count_clones: run.count_clones, handover_fd: handover };
     let program = run.filter.program_for(needs);
-    let starting = FromCell::Starting { mounts_ns: run.mounts_ns };
+    let starting = FromCell::Starting { mounts: run.mounts };
 
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;
     let [scratch, root, proc_dir] = run.view.each_ref().map(AsFd::as_fd);

@@ -20,7 +20,7 @@ use crate::report::Applied;
 use crate::spec::Layer;
 use crate::sys::process::{self, Pid};
 use crate::sys::{identity, signal, socket};
-use crate::wire::{self, Failure, FromLauncher, Plan, REQUEST_FDS};
+use crate::wire::{self, Failure, FromLauncher, Plan, REQUEST_FDS, Took};
 
 pub use handle::Next;
 pub(crate) use handle::Process;
@@ -267,7 +267,8 @@ impl Launcher {
             Some(at) => self.spares.remove(at).cell,
             None => self.make_cell(shape)?,
         };
-        let cloned = wire::now_ns();
+        let cloned = Took::since(start);
+        let start = wire::now_ns();
         let tasks = match shape.own_pids {
             true => cgroup::kernel_tasks_line(&plan.limits, process::processors().into()),
             false => cgroup::tasks_line(&plan.limits),
@@ -276,7 +277,7 @@ impl Launcher {
             abandon(cell);
             return Err(failed("write the cgroup's limits", "")(e));
         }
-        let grouped = wire::now_ns();
+        let grouped = Took::since(start);
         let (enforced, degraded) = match (&plan.runtime, &plan.engine) {
             (Some(runtime), _) => host::layers_of(runtime, &self.base, self.landlock, &self.ids),
             (None, Some(engine)) => host::layers_in(&engine.name, self.base(shape), self.landlock, &self.ids),
@@ -289,8 +290,8 @@ impl Launcher {
                 meters: meters.iter().map(|(meter, _)| *meter).collect(),
                 enforced,
                 degraded,
-                cgroup_ns: grouped - cloned,
-                clone_ns: cloned - start,
+                clone: cloned,
+                cgroup: grouped,
             };
             let fds: Vec<_> = meters.iter().map(|(_, fd)| fd.as_fd()).collect();
             wire::send(run, &message, &fds).map_err(failed("tell the supervisor", ""))

@@ -9,7 +9,7 @@ use crate::cell::{self, Run, Step};
 use crate::filter::Filter;
 use crate::spec::{CALLED_BY_ENGINE, CALLED_BY_RUNTIME};
 use crate::sys::{process, signal, socket};
-use crate::wire::{self, Entry, Failure, FromCell, Plan};
+use crate::wire::{self, Entry, Failure, FromCell, Plan, Took};
 
 /// Where this program is in a container. No cell that it builds has it.
 pub(super) const AT: &str = CALLED_BY_ENGINE[0];
@@ -60,7 +60,7 @@ fn live() {
                 filter: Filter::usual(entry.count_clones),
                 view: [scratch, root, proc],
                 egress,
-                mounts_ns: entry.mounts_ns,
+                mounts: [entry.mounts, Took::default()],
                 count_clones: entry.count_clones,
             };
             cell::init::live(run, &plan)

@@ -13,7 +13,7 @@ use crate::cell::{self, Birth, Step};
 use crate::cgroup;
 use crate::spec::{RuntimeKind, Tree};
 use crate::sys::{identity, mount, process, signal};
-use crate::wire::{self, Failure, FromCell, Order, Plan};
+use crate::wire::{self, Failure, FromCell, Order, Plan, Took};
 
 /// The whole life of the porter. Never returns, never unwinds into the launcher's stack.
 pub(crate) fn live(birth: &Birth<'_>) -> ! {
@@ -82,7 +82,7 @@ fn carry_out(visit: &mut Visit, order: &Order, mut more: Vec<OwnedFd>) -> Result
         let files = (visit.plan.as_fd(), contents);
         let (laid, scratch) = Laid::of_program(&runtime, &plan, order, files, (image.as_ref(), &trees))?;
         write(&laid, &bundle::of_program(&plan, order, &laid)?)?;
-        return visit.watch_from_outside(&runtime, &laid, &plan, [&scratch, &proc], wire::now_ns() - start);
+        return visit.watch_from_outside(&runtime, &laid, &plan, [&scratch, &proc], Took::since(start));
     }
     let group = cgroup::Loan::new();
     let laid = Laid::of_shell(&runtime)?;

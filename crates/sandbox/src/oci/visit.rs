@@ -17,7 +17,7 @@ use crate::error::RUNTIME;
 use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::process::{self, CArray, Pid};
 use crate::sys::{signal, socket};
-use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, Shell, TERMINATE};
+use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, Shell, TERMINATE, Took};
 
 /// As much of what a runtime says as fits into a sentence.
 const SAID: usize = 400;
@@ -142,7 +142,7 @@ impl Visit {
                 Ok(Heard::Waits)
             }
             Ok(Some((n, _))) if &buf[..n] == HERE => match scratch.take() {
-                Some(scratch) => self.tell(init, &scratch, order, wire::now_ns() - start).map(|()| Heard::Served),
+                Some(scratch) => self.tell(init, &scratch, order, Took::since(start)).map(|()| Heard::Served),
                 None => Ok(Heard::Gone),
             },
             Ok(Some((n, _))) => Err(wire::decode(&buf[..n]).step("hear init", "")?),
@@ -150,8 +150,8 @@ impl Visit {
         }
     }
 
-    fn tell(&mut self, init: &OwnedFd, scratch: &OwnedFd, order: &Order, mounts_ns: u64) -> Result<(), Failure> {
-        let entry = Entry { landlock: order.landlock, count_clones: order.count_clones, mounts_ns };
+    fn tell(&mut self, init: &OwnedFd, scratch: &OwnedFd, order: &Order, mounts: Took) -> Result<(), Failure> {
+        let entry = Entry { landlock: order.landlock, count_clones: order.count_clones, mounts };
         let fds = [&self.supervisor, &self.plan].into_iter().chain(&self.streams);
         let fds = fds.chain([scratch]).map(AsFd::as_fd).collect::<Vec<_>>();
         wire::send(init, &entry, &fds).step("tell init", "")?;
@@ -166,9 +166,9 @@ impl Visit {
         laid: &Laid,
         plan: &Plan,
         view: [&OwnedFd; 2],
-        mounts_ns: u64,
+        mounts: Took,
     ) -> Result<(), Failure> {
-        let started = FromCell::Starting { mounts_ns };
+        let started = FromCell::Starting { mounts: [mounts, Took::default()] };
         wire::send(&self.supervisor, &started, &view.map(AsFd::as_fd)).step("tell the supervisor", "")?;
         let mut called = self.call(runtime, laid, None)?;
         (self.streams, self.groups) = (vec![], vec![]);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{State, judge_limits};
 use crate::cgroup::Counters;
 use crate::error::SandboxError;
-use crate::report::{Applied, Detail, End, Kill, Kind, Report, Usage};
+use crate::report::{Applied, Detail, End, Kill, Kind, Report, Stage, Step, Usage};
 use crate::scratch::{self, Scratch};
 
 impl State<'_> {
@@ -26,8 +26,8 @@ impl State<'_> {
         self.judge_counters(&counters);
         self.note_weaknesses(&counters);
         let ended = self.ended.unwrap_or(finished);
-        self.timings.run = ended - started;
-        self.timings.collect = finished - ended;
+        self.stages.push(Stage { step: Step::Run, began: started, took: ended - started });
+        self.stages.push(Stage { step: Step::Collect, began: ended, took: finished - ended });
         let (user, system) = match (counters.cpu_user_us, counters.cpu_system_us) {
             // The group was the cell's before it was the program's.
             (Some(user), Some(system)) => {
@@ -62,7 +62,7 @@ impl State<'_> {
             stderr: self.stderr.finish(),
             enforced: self.enforced,
             degraded: self.degraded,
-            timings: self.timings,
+            stages: self.stages,
             scratch: self.scratch.map(|dir| Scratch { dir }),
         })
     }

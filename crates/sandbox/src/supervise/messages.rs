@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use super::State;
 use crate::error::SandboxError;
-use crate::report::{Detail, End, Kind};
+use crate::report::{Detail, End, Kind, Stage, Step};
 use crate::sys::seccomp;
-use crate::wire::{self, FromCell, FromLauncher};
+use crate::wire::{self, FromCell, FromLauncher, Took};
 use crate::witness::Witness;
 
 impl State<'_> {
@@ -20,11 +20,11 @@ impl State<'_> {
             Err(error) => return Err(SandboxError::Io { what: "hear the launcher", error }),
         };
         match message {
-            FromLauncher::Launched { meters, enforced, degraded, cgroup_ns, clone_ns, .. } => {
+            FromLauncher::Launched { meters, enforced, degraded, clone, cgroup, .. } => {
                 self.meters.group = meters.into_iter().zip(fds).collect();
                 (self.enforced, self.degraded) = (enforced, degraded);
-                self.timings.cgroup = Duration::from_nanos(cgroup_ns);
-                self.timings.clone = Duration::from_nanos(clone_ns);
+                self.passed(Step::Clone, clone);
+                self.passed(Step::Cgroup, cgroup);
             }
             FromLauncher::Failed(failure) => return Err(failure.into()),
             FromLauncher::Gone(counters) => {
@@ -62,8 +62,8 @@ impl State<'_> {
     fn understand(&mut self, message: FromCell, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match message {
-            FromCell::Starting { mounts_ns } => {
-                self.timings.mounts = Duration::from_nanos(mounts_ns);
+            FromCell::Starting { mounts } => {
+                mounts.into_iter().filter(|part| part.ns > 0).for_each(|part| self.passed(Step::Mounts, part));
                 self.scratch = fds.next();
                 self.meters.proc = fds.next();
                 // A kernel of its own shows nothing but that.
@@ -82,7 +82,7 @@ impl State<'_> {
                     });
                 }
                 let now = Instant::now();
-                self.timings.exec = now - self.asked;
+                self.stages.push(Stage { step: Step::Exec, began: self.asked, took: now - self.asked });
                 self.started = Some(now);
                 self.samples.begin(now, &self.meters);
                 self.cpu_before = self.meters.cpu_parts();
@@ -111,6 +111,13 @@ impl State<'_> {
                 }
             }
         }
+    }
+
+    /// By another process's account.
+    fn passed(&mut self, step: Step, Took { began_ns, ns }: Took) {
+        let ago = Duration::from_nanos(wire::now_ns().saturating_sub(began_ns));
+        let now = Instant::now();
+        self.stages.push(Stage { step, began: now.checked_sub(ago).unwrap_or(now), took: Duration::from_nanos(ns) });
     }
 }
 

@@ -27,7 +27,7 @@ use crate::cgroup::Counters;
 use crate::error::SandboxError;
 use crate::launcher::{Next, Process};
 use crate::recorder::Recorder;
-use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Observed, Report, Timings, Violation};
+use crate::report::{Applied, Detail, End, Kill, Kind, MAX_VIOLATIONS, Observed, Report, Stage, Violation};
 use crate::spec::{Egress, Network, OnViolation, Spec, Started, Streams};
 use crate::sys::seccomp::Notification;
 use crate::sys::socket;
@@ -109,7 +109,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
         cpu_before: (0, 0),
         enforced: vec![],
         degraded: vec![],
-        timings: Timings::default(),
+        stages: Vec::with_capacity(7),
     };
     state.drive()
 }
@@ -153,7 +153,7 @@ struct State<'a> {
     cpu_before: (u64, u64),
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
-    timings: Timings,
+    stages: Vec<Stage>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
