@@ -17,6 +17,7 @@ mod serve;
 mod service_user;
 mod show;
 mod state;
+mod terminal;
 mod verify;
 mod view;
 

@@ -22,8 +22,9 @@ use crate::args::Output;
 use crate::args::cell::{self, CellArgs, Net, WatchArgs};
 use crate::args::runs::{ExecArgs, RunArgs};
 use crate::events::{self, Events};
+use crate::terminal::Raw;
 use crate::view::{self, Through, View};
-use crate::{exit, grants, languages, policy, progress, receipt, show, state};
+use crate::{exit, grants, languages, policy, progress, receipt, show, state, terminal};
 
 /// A source that is larger is no source.
 const MAX_SOURCE: u64 = 64 << 20;
@@ -192,6 +193,7 @@ fn cell(
         ("--result", args.result.as_deref()),
     ])?;
     is_heard(&args, &watch)?;
+    let terminal = terminal::wanted(&mut args, &watch)?;
     // What is told of a run is told of its refusal too: where to comes first.
     let file = watch.events.as_deref().map(events::open).transpose()?;
     let events = Events::new(watch.events.zip(file));
@@ -246,13 +248,16 @@ fn cell(
         artifacts: args.artifacts.as_deref(),
         keep,
         cancel: Some(&signals),
+        passed: None,
+        terminal: terminal.as_deref(),
         lease: kept.as_ref().and_then(|kept| kept.begun.leased_run()),
         progress: Some(&told),
         sentinel: events.are_wanted().then_some(&sentinel),
         others: false,
     };
+    let raw = terminal.as_ref().map(|_| Raw::new());
     let outcome = execute(launcher, &request, call);
-    drop((progress, through));
+    drop((progress, through, raw));
     let audited = events.calm();
     let outcome = state::end(kept, outcome, &sentinel.averages(), args.quiet);
     match &outcome {

@@ -69,6 +69,27 @@ pub struct RunRequest {
     pub state: Option<serde_json::Map<String, serde_json::Value>>,
     /// For a verification: how it goes about it.
     pub checks: Option<Checks>,
+    /// The program has a terminal of this size, with `attach`: all that it says is `stdout` then.
+    pub terminal: Option<TerminalSize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalSize {
+    #[schemars(range(min = 1, max = 1000))]
+    pub rows: u16,
+    #[schemars(range(min = 1, max = 1000))]
+    pub columns: u16,
+}
+
+impl TerminalSize {
+    pub const MOST: u16 = 1000;
+
+    /// One that a screen can have.
+    pub fn is_usual(self) -> bool {
+        let known = 1..=TerminalSize::MOST;
+        known.contains(&self.rows) && known.contains(&self.columns)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

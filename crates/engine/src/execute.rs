@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use hotcell_contract::{FailureClass, Outcome};
 use hotcell_sandbox::{
-    Cancel, Egress, End, Launcher, Network, Next, Observed, Report, SandboxError, Spec, Stage, Streams,
+    Cancel, Egress, End, Launcher, Network, Next, Observed, Passed, Report, SandboxError, Spec, Stage, Streams,
+    Terminal,
 };
 
 use crate::build::{Built, build};
@@ -32,6 +33,9 @@ pub struct Call<'a> {
     /// Bytes of each stream that the Outcome holds.
     pub keep: usize,
     pub cancel: Option<&'a dyn Cancel>,
+    /// For the program alone: a compiler has neither.
+    pub passed: Option<&'a Passed>,
+    pub terminal: Option<&'a Terminal>,
     /// Under which lease.
     pub lease: Option<LeasedRun<'a>>,
     /// Told of what takes long.
@@ -128,6 +132,8 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         cancel: call.cancel,
         egress: broker.as_ref().map(|broker| broker as &dyn Egress),
         observer: observer(call.sentinel, &planned.run.limits, &see),
+        passed: call.passed,
+        terminal: call.terminal,
     };
     let uses_cache = planned.run.trees.iter().any(|tree| tree.cell.starts_with(product::AT));
     let next = match planned.parse.is_none() && !uses_cache {

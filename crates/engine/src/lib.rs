@@ -39,8 +39,8 @@ pub use execute::{Call, ExecuteError, Progress, execute};
 pub use files::{open_regular, read_regular};
 pub use hotcell_languages::{Catalogue, CatalogueError, Host, Language};
 pub use hotcell_sandbox::{
-    Cancel, Launcher, SandboxError, Signals, Stage, Step, Stop, become_init_if_asked, become_user,
-    close_inherited_files, never_honest, raise_open_files, service_id,
+    Cancel, Launcher, Passed, Resized, SandboxError, Signals, Stage, Step, Stop, Terminal, become_init_if_asked,
+    become_user, close_inherited_files, never_honest, raise_open_files, service_id,
 };
 pub use image::{Image, ImageError, open as open_image};
 pub use judge::{NOT_EXECUTABLE, NOT_FOUND};

@@ -131,7 +131,7 @@ fn granted(request: &Request, spec: &mut Spec) {
     // Through no link: it could lead elsewhere by now.
     let mount = |dir: &PathBuf| {
         let host = dir.strip_prefix("/").unwrap_or(dir).to_owned();
-        Tree { host, cell: dir.clone(), beneath: Some("/".into()) }
+        Tree::beneath("/", host, dir.clone())
     };
     spec.trees.extend(request.granted.mounts.iter().map(mount));
     if let Some(dir) = &request.granted.workdir {
@@ -142,7 +142,7 @@ fn granted(request: &Request, spec: &mut Spec) {
     for dir in &shown.selection.trees {
         // The root itself has no name beneath itself.
         let cell = if dir.as_os_str().is_empty() { REPO_AT.into() } else { at(dir) };
-        spec.trees.push(Tree { host: dir.clone(), cell, beneath: Some(shown.root.clone()) });
+        spec.trees.push(Tree::beneath(&shown.root, dir, cell));
     }
     let file = |file: &Snapshot, mode: u32| sandbox::File { path: at(&file.path), mode, bytes: file.bytes.clone() };
     spec.files.extend(shown.selection.files.iter().map(|one| file(one, one.mode & 0o111 | 0o444)));

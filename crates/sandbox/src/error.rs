@@ -30,6 +30,8 @@ pub enum SandboxError {
     Runtime { said: String },
     #[error("the cell died while it was set up{}", if *.oom_kills > 0 { ", of the memory limit: give it more" } else { "" })]
     DiedInSetUp { oom_kills: u64 },
+    #[error("a kernel of its own gives no terminal: ask for none, or for another backend")]
+    NoTerminal,
     /// Neither by us nor by a limit: nobody knows how the program would have ended.
     #[error("the cell was killed from outside, which says nothing of the program: run it again")]
     KilledFromOutside,

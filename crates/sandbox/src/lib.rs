@@ -45,6 +45,7 @@ mod spec;
 mod supervise;
 mod sys;
 mod tasks;
+mod terminal;
 mod wire;
 mod witness;
 
@@ -55,8 +56,9 @@ pub use probe::{Primitive, confinement, probe};
 pub use recorder::Recorder;
 pub use report::*;
 pub use scratch::{Found, Scratch};
-pub use signals::{Cancel, Signals, Stop};
+pub use signals::{Cancel, Passed, Resized, Signals, Stop};
 pub use spec::*;
+pub use terminal::Terminal;
 
 /// Raises the number of files that this process may have open to the most that it is allowed: a run takes twenty, and what
 /// the program makes us look at takes more. For programs of which all that run is cells.

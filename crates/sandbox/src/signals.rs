@@ -1,9 +1,12 @@
-//! What calls a run off: the caller's own signals, as something to poll, or a word of the caller's for one run.
+//! What calls a run off: the caller's own signals, as something to poll, or a word of the caller's for one run. And signals that
+//! are meant for the program.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::event::EventfdFlags;
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
 
 use crate::sys::signal;
 
@@ -41,6 +44,29 @@ impl AsFd for Signals {
     }
 }
 
+/// SIGWINCH of this process: its terminal has another size.
+pub struct Resized {
+    fd: OwnedFd,
+}
+
+impl Resized {
+    /// For the main thread, before there are others.
+    pub fn catch() -> io::Result<Resized> {
+        Ok(Resized { fd: signal::watch(&[libc::SIGWINCH])? })
+    }
+
+    /// False: it will never be heard of again.
+    pub fn wait(&self) -> bool {
+        let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+        while let Err(e) = rustix::event::poll(&mut fds, None) {
+            if e != rustix::io::Errno::INTR {
+                return false;
+            }
+        }
+        signal::read(self.fd.as_fd()).is_some()
+    }
+}
+
 /// One run's own, for a process that has many: any thread may call it off.
 pub struct Stop {
     fd: OwnedFd,
@@ -66,6 +92,45 @@ impl Cancel for Stop {
 }
 
 impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Signals for the program's main process, from any thread. Those that come before there is one wait for it.
+pub struct Passed {
+    fd: OwnedFd,
+    waiting: Mutex<VecDeque<u8>>,
+}
+
+/// Who sends more than is heard repeats himself.
+const MAX_PASSED: usize = 64;
+
+impl Passed {
+    pub fn new() -> io::Result<Passed> {
+        let fd = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Passed { fd, waiting: Mutex::default() })
+    }
+
+    pub fn send(&self, signal: u8) {
+        let mut waiting = self.waiting();
+        if waiting.len() < MAX_PASSED {
+            waiting.push_back(signal);
+            let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(crate) fn take(&self) -> Vec<u8> {
+        let _ = rustix::io::read(&self.fd, &mut [0u8; 8]);
+        self.waiting().drain(..).collect()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<u8>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Passed {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -101,12 +101,19 @@ pub struct Tree {
     pub cell: PathBuf,
     /// A directory beneath which `host`, relative then, is looked up through no link: for what others may be changing.
     pub beneath: Option<PathBuf>,
+    /// A terminal of the run's own is one.
+    pub(crate) has_devices: bool,
 }
 
 impl Tree {
     /// A path of the host's own, whose links are followed.
     pub fn new(host: impl Into<PathBuf>, cell: impl Into<PathBuf>) -> Tree {
-        Tree { host: host.into(), cell: cell.into(), beneath: None }
+        Tree { host: host.into(), cell: cell.into(), beneath: None, has_devices: false }
+    }
+
+    /// What others may be changing.
+    pub fn beneath(root: impl Into<PathBuf>, host: impl Into<PathBuf>, cell: impl Into<PathBuf>) -> Tree {
+        Tree { beneath: Some(root.into()), ..Tree::new(host, cell) }
     }
 }
 
@@ -199,6 +206,10 @@ pub struct Streams<'a> {
     /// For [`Network::Brokered`]; without it nobody listens there.
     pub egress: Option<&'a dyn Egress>,
     pub observer: Option<Observer<'a>>,
+    /// What the caller has to say to the program by signals.
+    pub passed: Option<&'a crate::Passed>,
+    /// Instead of pipes: all that the program says is `stdout` then. Not with a kernel of its own.
+    pub terminal: Option<&'a crate::Terminal>,
 }
 
 /// Somebody who is told of the run while it is going, by the thread that supervises it. While he is at it no limit is

@@ -6,7 +6,7 @@
 //! launcher  -> cell        [`Order`], with the run's fds, to a cell that is built and waits, or to a porter
 //! porter    -> init        [`Shell`], then [`Entry`], with them, in a container
 //! cell      -> supervisor  [`FromCell`]: fds of the cell, the start, the end
-//! supervisor -> cell       any byte is "SIGTERM to everyone"
+//! supervisor -> cell       a byte or two: [`TERMINATE`], [`COUNT`], [`SIGNAL`]
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -22,6 +22,7 @@ use crate::cgroup::{Counters, Meter};
 use crate::report::Applied;
 use crate::spec::{Layer, Limits, Network, OnViolation, Runtime, Spec, Tree};
 use crate::sys::socket;
+use crate::terminal::Terminal;
 
 /// run socket, cell socket, plan, stdin, stdout, stderr. Behind them, the socket of a container's init, where an engine has
 /// made one.
@@ -47,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) runtime: Option<Runtime>,
     pub(crate) root: Option<PathBuf>,
     pub(crate) engine: Option<PlannedEngine>,
+    /// The streams are one.
+    pub(crate) terminal: bool,
 }
 
 /// Whose container it is.
@@ -63,17 +66,22 @@ pub(crate) struct PlannedFile {
     pub(crate) len: u64,
 }
 
+/// Where programs look for their terminal.
+pub(crate) const TTY: &str = "/dev/tty";
+
 const LENGTH: usize = size_of::<u64>();
 
 impl Plan {
     /// Into a memory file: its length, the plan, the contents of the files.
-    pub(crate) fn write(spec: &Spec) -> io::Result<OwnedFd> {
+    pub(crate) fn write(spec: &Spec, terminal: Option<&Terminal>) -> io::Result<OwnedFd> {
         let pair = |(k, v): &(OsString, OsString)| [k.as_bytes(), b"=", v.as_bytes()].concat();
+        let tty = terminal.and_then(Terminal::path);
+        let tty = tty.map(|path| Tree { has_devices: true, ..Tree::new(path, TTY) });
         let plan = Plan {
             argv: spec.argv.iter().map(|a| a.clone().into_vec()).collect(),
             env: spec.env.iter().map(pair).collect(),
             cwd: spec.cwd.clone(),
-            trees: spec.trees.clone(),
+            trees: spec.trees.iter().cloned().chain(tty).collect(),
             links: spec.links.clone(),
             files: spec
                 .files
@@ -88,6 +96,7 @@ impl Plan {
             runtime: spec.runtime.clone(),
             root: spec.root.clone(),
             engine: spec.engine.as_ref().map(|engine| PlannedEngine { name: engine.name().into() }),
+            terminal: terminal.is_some(),
         };
         let bytes = encode(&plan)?;
         let fd = rustix::fs::memfd_create(c"hotcell-plan", MemfdFlags::CLOEXEC)?;
@@ -168,9 +177,11 @@ pub(crate) enum FromLauncher {
     Gone(Counters),
 }
 
-/// What the supervisor says to init, a byte each: SIGTERM for all; whether there are too many tasks.
+/// What the supervisor says to init: SIGTERM for all; whether there are too many tasks; a signal, which the next byte is, for the
+/// program's main process.
 pub(crate) const TERMINATE: u8 = b't';
 pub(crate) const COUNT: u8 = b'c';
+pub(crate) const SIGNAL: u8 = b's';
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum FromCell {

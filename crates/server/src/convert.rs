@@ -5,8 +5,10 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use hotcell_contract::{AllowedHost, Bytes, LowerLimits, Policy, RunRequest, is_id};
-use hotcell_engine::{AskedLimits, Capsule, Catalogue, Language, Leased, Program, Request, Source, Verb, Who, new_id};
+use hotcell_contract::{AllowedHost, Bytes, LowerLimits, Policy, RunRequest, TerminalSize, is_id};
+use hotcell_engine::{
+    AskedLimits, Capsule, Catalogue, Language, Leased, Passed, Program, Request, Source, Terminal, Verb, Who, new_id,
+};
 
 use serde_json::Value;
 
@@ -35,6 +37,9 @@ pub struct Job {
     pub stdin: Stdin,
     /// The other end of a live input, for whoever attaches.
     pub to_stdin: Option<OwnedFd>,
+    /// Signals of whoever attaches.
+    pub passed: Option<Passed>,
+    pub terminal: Option<Terminal>,
     /// A lease as it was given, and what became of it.
     pub lease: Option<String>,
     pub leased: Option<Leased>,
@@ -91,6 +96,7 @@ pub fn verification_of(service: &Service, caller: &Caller, asked: &RunRequest, b
         ("lease", asked.lease.is_some()),
         ("collect", !asked.collect.is_empty()),
         ("state", asked.state.is_some()),
+        ("terminal", asked.terminal.is_some()),
     ];
     none_of(&given, "is for programs that run: leave it out")?;
     let checks = asked.checks.clone().unwrap_or_default();
@@ -147,6 +153,8 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
             Some(given) => Stdin::Given(bytes_of("stdin", given)?),
         },
         to_stdin: None,
+        passed: None,
+        terminal: terminal(asked)?,
         lease: asked.lease.clone(),
         leased: None,
         artifacts: !asked.collect.is_empty(),
@@ -155,6 +163,15 @@ fn job(service: &Service, caller: &Caller, asked: &RunRequest, bytes: usize) -> 
         checks: Checks::default(),
         bytes,
     })
+}
+
+fn terminal(asked: &RunRequest) -> Result<Option<Terminal>, Problem> {
+    let Some(size) = asked.terminal else { return Ok(None) };
+    let most = TerminalSize::MOST;
+    if !size.is_usual() {
+        return Err(Problem::field("terminal", format!("a terminal has 1 to {most} rows and columns: give so many")));
+    }
+    Terminal::new(size.rows, size.columns).map(Some).map_err(|e| Problem::internal(&e))
 }
 
 /// What a policy's `strict_when` looks at, whatever shape it was given in.
@@ -295,7 +312,12 @@ fn variables(asked: &RunRequest) -> Result<Vec<(OsString, OsString)>, Problem> {
         let detail = format!("`{shown}` has a name that is empty or has `=` or NUL in it, or a value with NUL");
         return Err(Problem::field("environment", detail));
     }
-    Ok(asked.environment.iter().map(|(name, value)| (name.into(), value.into())).collect())
+    let mut all: Vec<_> = asked.environment.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    if asked.terminal.is_some() && !asked.environment.contains_key("TERM") {
+        // What those who have a terminal in a page or a window have it from.
+        all.push(("TERM".into(), "xterm-256color".into()));
+    }
+    Ok(all)
 }
 
 fn capsule(asked: &RunRequest) -> Result<Option<Capsule>, Problem> {

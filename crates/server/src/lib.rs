@@ -37,6 +37,7 @@ mod service;
 mod settings;
 mod share;
 mod shutdown;
+mod signals;
 mod streams;
 mod trace;
 mod transcript;

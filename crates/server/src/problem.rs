@@ -241,6 +241,7 @@ impl From<ExecuteError> for Problem {
             ExecuteError::Sandbox(SandboxError::Cancelled { .. }) => {
                 Problem::new(StatusCode::CONFLICT, "cancelled", "it was called off before the program began")
             }
+            ExecuteError::Sandbox(SandboxError::NoTerminal) => Problem::field("terminal", error.to_string()),
             ExecuteError::Sandbox(SandboxError::Missing { layer }) => {
                 Problem::unavailable("layer", format!("`{layer}` is required and this host does not give it"))
             }

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hotcell_contract::{Outcome, RecordStatus, Run as RunView};
-use hotcell_engine::{Stop, now};
+use hotcell_engine::{Passed, Stop, Terminal, now};
 use tokio::sync::watch;
 
 use crate::log::Log;
@@ -48,6 +48,8 @@ pub struct Run {
     pub(crate) trace: Option<Trace>,
     /// For the one who attaches first.
     pub(crate) to_stdin: Mutex<Option<OwnedFd>>,
+    pub(crate) passed: Option<Passed>,
+    pub(crate) terminal: Option<Terminal>,
     stop: Stop,
     stage: Mutex<Stage>,
     ended: watch::Sender<bool>,
@@ -67,6 +69,8 @@ impl Run {
     pub(crate) fn new(id: String, tenant: String, request_id: String, policy_id: String, how: How) -> io::Result<Run> {
         Ok(Run {
             to_stdin: Mutex::default(),
+            passed: None,
+            terminal: None,
             id,
             tenant,
             request_id,

@@ -240,6 +240,7 @@ impl Service {
         })?;
         run.trace = trace;
         *held(&run.to_stdin) = job.to_stdin.take();
+        (run.passed, run.terminal) = (job.passed.take(), job.terminal.take());
         let run = Arc::new(run);
         if run.how.is_kept || run.how.idempotency.is_some() {
             self.results.put(run.view(), run.how.idempotency.clone()).map_err(|e| Problem::internal(&e))?;

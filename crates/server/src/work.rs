@@ -150,6 +150,8 @@ fn program(
         artifacts: artifacts.as_deref(),
         keep: usize::try_from(job.request.limits.output_bytes).unwrap_or(usize::MAX),
         cancel: Some(run.stop()),
+        passed: run.passed.as_ref(),
+        terminal: run.terminal.as_ref(),
         lease,
         sentinel: Some(sentinel),
         progress: Some(&follow),

@@ -151,6 +151,9 @@ pub(crate) struct WatchArgs {
     /// Add what happens, as it does, to this file: JSON lines
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) events: Option<PathBuf>,
+    /// Give the program a terminal, as wide as yours: for what one talks to
+    #[arg(long, short, help_heading = "Result")]
+    pub(crate) tty: bool,
     /// Show on the terminal how the run stands
     #[arg(long, help_heading = "Result")]
     pub(crate) watch: bool,

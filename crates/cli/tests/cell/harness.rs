@@ -293,6 +293,7 @@ pub fn send(pid: u32, signal: &str) {
         "TERM" => Signal::TERM,
         "HUP" => Signal::HUP,
         "STOP" => Signal::STOP,
+        "WINCH" => Signal::WINCH,
         other => panic!("{other} is not a signal that tests send"),
     };
     let pid = Pid::from_raw(pid as i32).expect("a process has a number");
@@ -367,9 +368,15 @@ impl Going {
         self.stdin.as_mut().expect("it is held").write_all(bytes).expect("it is read");
     }
 
-    pub fn finish(mut self) -> Ran {
+    pub fn finish(self) -> Ran {
+        self.finish_with(|| {})
+    }
+
+    /// With a look at what it has written, before that is gone.
+    pub fn finish_with(mut self, look: impl FnOnce()) -> Ran {
         drop(self.stdin.take());
         let code = status_of(&mut self.child, &self.mark);
+        look();
         let (stdout, stderr) = self.reader.join().expect("the reader does not panic");
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         nothing_left(&self.mark, &self.mounts);

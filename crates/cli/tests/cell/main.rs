@@ -18,6 +18,7 @@ mod network;
 mod output;
 mod own_kernel;
 mod syscalls;
+mod terminal;
 mod verdicts;
 mod witness;
 mod writes;

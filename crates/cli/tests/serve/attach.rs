@@ -137,3 +137,101 @@ fn who_writes_what_nobody_reads_is_heard_all_the_same() {
     socket.say(&json!({ "cancel": true }));
     assert_eq!(service.ended(&id)["outcome"]["terminal_event"], "Cancelled");
 }
+
+/// As it comes, until this is in it.
+#[track_caller]
+fn shown(socket: &mut Socket, text: &str) {
+    let mut screen = String::new();
+    while !screen.contains(text) {
+        screen.push_str(&output(socket));
+    }
+}
+
+#[test]
+fn a_program_with_a_terminal_is_typed_to_and_resized() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let body = json!({ "command": ["bash", "--norc"], "terminal": { "rows": 30, "columns": 100 }, "environment": { "PS1": "ready>" } });
+    let id = attachable(&service, &body);
+    let mut socket = Socket::open(&service, &format!("/v1/runs/{id}/attach"));
+    shown(&mut socket, "ready>");
+    socket.say(&json!({ "stdin": "stty size; echo $TERM\r" }));
+    shown(&mut socket, "30 100\r\nxterm-256color");
+    // The shell hears of it by a signal, and tells `LINES`.
+    socket.say(&json!({ "resize": { "rows": 25, "columns": 90 } }));
+    socket.say(&json!({ "stdin": "stty size; cat\r" }));
+    shown(&mut socket, "25 90\r\n");
+    socket.send(2, b"\x03");
+    socket.say(&json!({ "stdin": "echo in$((0))terrupted $?; exit 5\r" }));
+    shown(&mut socket, "in0terrupted 130");
+    let outcome = service.ended(&id)["outcome"].clone();
+    assert_eq!(
+        (&outcome["exit_code"], &outcome["stderr"], &outcome["violations"]),
+        (&json!(5), &json!(""), &json!([]))
+    );
+}
+
+#[test]
+fn signals_reach_the_program_and_it_decides_what_they_mean() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let source = "import signal, sys\n\
+                  got = []\n\
+                  for name in ('SIGUSR1', 'SIGINT', 'SIGTERM'):\n\
+                  \x20   signal.signal(getattr(signal, name), lambda number, _: got.append(number))\n\
+                  print('up', flush=True)\n\
+                  while len(got) < 3:\n\
+                  \x20   signal.pause() if len(got) == 0 else signal.sigtimedwait([], 0.01)\n\
+                  print(sorted(got), flush=True)\n\
+                  signal.signal(signal.SIGHUP, signal.SIG_DFL)\n\
+                  signal.pause()";
+    let id = attachable(&service, &json!({ "code": source }));
+    let mut socket = Socket::open(&service, &format!("/v1/runs/{id}/attach"));
+    shown(&mut socket, "up\n");
+    for name in ["SIGUSR1", "SIGINT", "SIGTERM"] {
+        socket.say(&json!({ "signal": name }));
+    }
+    shown(&mut socket, "[2, 10, 15]");
+    socket.say(&json!({ "signal": "SIGHUP" }));
+    let ended = service.ended(&id);
+    // He asked for it: the run was not called off.
+    let outcome = &ended["outcome"];
+    assert_eq!(
+        (&ended["status"], &outcome["signal"], &outcome["terminal_event"]),
+        (&json!("failed"), &json!(1), &json!(null)),
+        "{ended:#}"
+    );
+}
+
+#[test]
+fn who_only_watches_has_no_say_and_what_is_no_terminal_no_size() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    let id = attachable(&service, &json!({ "code": ECHO }));
+    let at = format!("/v1/runs/{id}/attach");
+    let mut owner = Socket::open(&service, &at);
+    until(&mut owner, "exec_event.STARTED");
+    for (word, why) in [
+        (json!({ "signal": "SIGTERM" }), "this run is not yours to talk to"),
+        (json!({ "stdin": "x" }), "this run is not yours to talk to"),
+        (json!({ "resize": { "rows": 1, "columns": 1 } }), "this run has no terminal"),
+        (json!({ "signal": "SIGNOTHING" }), "there is no such signal"),
+    ] {
+        let mut watcher = Socket::open(&service, &at);
+        watcher.say(&word);
+        assert_eq!(watcher.closed(), (1008, why.into()), "{word}");
+    }
+    owner.say(&json!({ "close_stdin": true }));
+    assert_eq!(service.ended(&id)["outcome"]["stdout"], "end\n");
+    let size = |rows: u32| json!({ "command": ["true"], "terminal": { "rows": rows, "columns": 80 } });
+    let refused = [
+        ("/v1/runs", size(24)),
+        ("/v1/runs?attach=true", size(0)),
+        ("/v1/runs?attach=true", size(1001)),
+        ("/v1/verify", size(24)),
+    ];
+    for (path, body) in refused {
+        let answer = service.post(path, &body);
+        assert_eq!(answer.status, 422, "{path} {body}");
+    }
+}

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags};
 use super::{Run, Step, crowd, payload};
 use crate::spec::Limits;
 use crate::sys::{process, signal};
-use crate::wire::{self, COUNT, Failure, FromCell, Plan, Rusage};
+use crate::wire::{self, COUNT, Failure, FromCell, Plan, Rusage, SIGNAL};
 
 pub(crate) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
     let started = start(&run, plan);
@@ -70,6 +70,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             let mut byte = [0u8; 16];
             match rustix::net::recv(supervisor.as_fd(), &mut byte, rustix::net::RecvFlags::DONTWAIT) {
                 Ok((1.., _)) if byte[0] == COUNT => tell_too_many(),
+                Ok((2.., _)) if byte[0] == SIGNAL => signal::send(main, byte[1].into()),
                 Ok((1.., _)) => {
                     signal::send_to_everyone_else(libc::SIGTERM);
                     // One that stopped itself could not hear it otherwise.

@@ -9,7 +9,7 @@ use landlock::{
 };
 
 use crate::Network;
-use crate::wire::Plan;
+use crate::wire::{Plan, TTY};
 
 /// Read and execute everywhere, write in the scratch, no device but the five, no abstract socket and no signal to
 /// the outside. Rights newer than the kernel are left out by the crate; `Host` says which ABI there is.
@@ -31,6 +31,10 @@ pub(super) fn restrict(plan: &Plan) -> io::Result<()> {
     let mut granted = vec![allow(Path::new("/"), AccessFs::from_read(abi))?];
     for name in ["null", "zero", "full", "random", "urandom"] {
         granted.push(allow(&Path::new("/dev").join(name), device)?);
+    }
+    // By its inode, so by every name of it.
+    if plan.trees.iter().any(|tree| tree.cell == Path::new(TTY)) {
+        granted.push(allow(Path::new(TTY), device | AccessFs::IoctlDev)?);
     }
     if plan.limits.scratch > 0 {
         for path in

@@ -25,6 +25,9 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     for (fd, number) in run.stdio.iter().zip(0..) {
         process::place(fd.as_fd(), number).step("place the streams", "")?;
     }
+    if plan.terminal {
+        rustix::process::ioctl_tiocsctty(&run.stdio[0]).step("take the terminal", "")?;
+    }
     limits(&plan.limits, run.count_clones)?;
     process::close_on_exec_from(3).step("close other fds", "")?;
 

@@ -230,7 +230,8 @@ pub(crate) fn open_tree(root: BorrowedFd<'_>, tree: &Tree) -> io::Result<OwnedFd
             mount::clone_tree(found.as_fd(), c"", true)?
         }
     };
-    mount::set_attr(fd.as_fd(), ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, true)?;
+    let no_devices = if tree.has_devices { 0 } else { ATTR_NODEV };
+    mount::set_attr(fd.as_fd(), ATTR_RDONLY | ATTR_NOSUID | no_devices, true)?;
     Ok(fd)
 }
 

@@ -17,7 +17,7 @@ use crate::error::RUNTIME;
 use crate::spec::{Runtime, RuntimeKind};
 use crate::sys::process::{self, CArray, Pid};
 use crate::sys::{signal, socket};
-use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, Shell, TERMINATE, Took};
+use crate::wire::{self, Entry, Failure, FromCell, Order, Plan, Rusage, SIGNAL, Shell, TERMINATE, Took};
 
 /// As much of what a runtime says as fits into a sentence.
 const SAID: usize = 400;
@@ -180,6 +180,7 @@ impl Visit {
                 match rustix::net::recv(&self.supervisor, &mut byte, rustix::net::RecvFlags::DONTWAIT) {
                     // It passes signals on.
                     Ok((1.., _)) if byte[0] == TERMINATE => signal::send(called.pid, libc::SIGTERM),
+                    Ok((2.., _)) if byte[0] == SIGNAL => signal::send(called.pid, byte[1].into()),
                     Ok((1.., _)) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
                     _ => break None,
                 }

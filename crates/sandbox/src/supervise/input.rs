@@ -1,24 +1,33 @@
-//! The program's standard input: copied through a pipe of ours, never the caller's own open file.
+//! The program's standard input: copied through a pipe of ours, or into its terminal, never the caller's own open file.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::output::{CHUNK, FIRST_CHUNK};
 
+/// What a terminal takes for the end of its input, at the beginning of a line; elsewhere, for the end of that.
+const END_OF_INPUT: u8 = 4;
+
 #[derive(Default)]
 pub(super) struct Input {
     source: Option<OwnedFd>,
+    /// Or our end of the terminal.
     pipe: Option<OwnedFd>,
     pending: Vec<u8>,
+    terminal: bool,
+    /// The last byte was no end of a line.
+    in_line: bool,
 }
 
 impl Input {
-    /// Without a source the pipe is closed at once: an empty input.
-    pub(super) fn new(source: Option<OwnedFd>, pipe: OwnedFd) -> std::io::Result<Input> {
-        if source.is_none() {
-            return Ok(Input::default());
-        }
+    /// Without a source it ends at once: an empty input.
+    pub(super) fn new(source: Option<OwnedFd>, pipe: OwnedFd, terminal: bool) -> std::io::Result<Input> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        Ok(Input { source, pipe: Some(pipe), pending: vec![] })
+        let is_empty = source.is_none();
+        let mut input = Input { source, pipe: Some(pipe), terminal, ..Input::default() };
+        if is_empty {
+            input.end();
+        }
+        Ok(input)
     }
 
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
@@ -36,14 +45,25 @@ impl Input {
         match rustix::io::read(source, &mut buf[..]) {
             Ok(n @ 1..) => {
                 self.pending.extend_from_slice(&buf[..n]);
+                self.in_line = !matches!(buf[n - 1], b'\n' | b'\r');
                 if n == buf.len() && n < CHUNK {
                     buf.resize(2 * n, 0);
                 }
                 self.write();
             }
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-            _ => self.close(),
+            _ => self.end(),
         }
+    }
+
+    /// Nothing more comes. A terminal cannot be closed for that: the program may still write to it.
+    fn end(&mut self) {
+        if !self.terminal {
+            return self.close();
+        }
+        self.source = None;
+        self.pending.extend(std::iter::repeat_n(END_OF_INPUT, if self.in_line { 2 } else { 1 }));
+        self.write();
     }
 
     pub(super) fn write(&mut self) {

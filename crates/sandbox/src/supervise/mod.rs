@@ -8,6 +8,7 @@
 
 mod clock;
 mod ending;
+mod ends;
 mod escort;
 mod input;
 mod judge_limits;
@@ -33,6 +34,7 @@ use crate::sys::seccomp::Notification;
 use crate::sys::socket;
 use crate::wire::{self, Failure, Plan, Rusage};
 use crate::witness::{Pending, Witness};
+use ends::Ends;
 use input::Input;
 use judge_limits::Samples;
 use meters::Meters;
@@ -49,7 +51,10 @@ const RETRY: Duration = Duration::from_millis(2);
 pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: Next) -> Result<Report, SandboxError> {
     let io = |what| move |error| SandboxError::Io { what, error };
     let asked = Instant::now();
-    let plan = Plan::write(spec).map_err(io("write the plan"))?;
+    if streams.terminal.is_some() && spec.has_own_kernel() {
+        return Err(SandboxError::NoTerminal);
+    }
+    let plan = Plan::write(spec, streams.terminal).map_err(io("write the plan"))?;
     let called_off = streams.cancel.map(|cancel| cancel.as_fd());
     let started = spec.engine.as_ref().map(|engine| engine.start(&spec.limits, spec.network, called_off)).transpose();
     // Until the last process of it is dead.
@@ -59,15 +64,14 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
     })?;
     let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
     let (cell, cell_theirs) = socket::pair().map_err(io("make a socket"))?;
-    let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| io("make a pipe")(e.into()));
-    let ((stdin_theirs, stdin), (stdout, stdout_theirs), (stderr, stderr_theirs)) = (pipe()?, pipe()?, pipe()?);
-    let fds = [&run_theirs, &cell_theirs, &plan, &stdin_theirs, &stdout_theirs, &stderr_theirs];
-    let fds: Vec<_> = fds.into_iter().chain(container.as_ref().map(|made| &made.init)).map(AsFd::as_fd).collect();
+    let Ends { theirs, stdin, stdout, stderr } = Ends::new(streams.terminal).map_err(io("make the streams"))?;
+    let fds = [&run_theirs, &cell_theirs, &plan].into_iter().chain(&theirs);
+    let fds: Vec<_> = fds.chain(container.as_ref().map(|made| &made.init)).map(AsFd::as_fd).collect();
     launcher.ask(&fds, next).map_err(|error| match error.kind() {
         std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => SandboxError::LauncherDied,
         _ => SandboxError::Io { what: "ask the launcher", error },
     })?;
-    drop((run_theirs, cell_theirs, plan, stdin_theirs, stdout_theirs, stderr_theirs));
+    drop((run_theirs, cell_theirs, plan, theirs));
     let _keeper = container.map(|Started { init, keeper }| {
         drop(init);
         keeper
@@ -77,13 +81,14 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
     let state = State {
         spec,
         cancel: streams.cancel,
+        passed: streams.passed,
         egress: streams.egress.filter(|_| spec.network == Network::Brokered),
         attempts: None,
         run,
         cell: Some(cell),
         listener: None,
-        input: Input::new(streams.stdin, stdin).map_err(io("prepare the input"))?,
-        stdout: Stream::new(stdout, streams.stdout, streams.keep, limit).map_err(io("prepare stdout"))?,
+        input: Input::new(streams.stdin, stdin, streams.terminal.is_some()).map_err(io("prepare the input"))?,
+        stdout: Stream::new(Some(stdout), streams.stdout, streams.keep, limit).map_err(io("prepare stdout"))?,
         stderr: Stream::new(stderr, streams.stderr, streams.keep, limit).map_err(io("prepare stderr"))?,
         witness: None,
         scratch: None,
@@ -117,6 +122,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
 struct State<'a> {
     spec: &'a Spec,
     cancel: Option<&'a dyn crate::Cancel>,
+    passed: Option<&'a crate::Passed>,
     egress: Option<&'a dyn Egress>,
     /// What it refuses, once it has begun.
     attempts: Option<Recorder>,
@@ -169,6 +175,7 @@ enum Event {
     StdinSource,
     StdinPipe,
     Cancel,
+    Passed,
     Wake,
 }
 
@@ -216,6 +223,7 @@ impl State<'_> {
             watch(Event::StdinPipe, Some(pipe), flags);
         }
         watch(Event::Wake, (!self.pending.is_empty()).then(|| self.wake.as_fd()), PollFlags::IN);
+        watch(Event::Passed, self.passed.map(|passed| passed.as_fd()), PollFlags::IN);
         watch(Event::Cancel, self.cancel.map(|c| c.as_fd()), PollFlags::IN);
         let timeout = self.next_deadline().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
@@ -247,9 +255,10 @@ impl State<'_> {
             Event::StdoutSink => self.stdout.write(),
             Event::StderrSink => self.stderr.write(),
             Event::StdinSource => self.input.read(buf),
-            Event::StdinPipe if flags.contains(PollFlags::ERR) => self.input.close(),
+            Event::StdinPipe if flags.intersects(PollFlags::ERR | PollFlags::HUP) => self.input.close(),
             Event::StdinPipe => self.input.write(),
             Event::Cancel => self.cancel(),
+            Event::Passed => self.pass_signals(),
             Event::Wake => {
                 let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
                 self.retry_pending();
@@ -303,6 +312,14 @@ impl State<'_> {
                 ..Detail::default()
             };
             self.record_once(Kind::Output, detail, evidence);
+        }
+    }
+
+    fn pass_signals(&mut self) {
+        for signal in self.passed.map(|passed| passed.take()).unwrap_or_default() {
+            if let Some(cell) = &self.cell {
+                let _ = socket::send(cell.as_fd(), &[wire::SIGNAL, signal], &[]);
+            }
         }
     }
 

@@ -151,18 +151,14 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub(super) fn new(pipe: OwnedFd, sink: Option<BorrowedFd<'_>>, keep: usize, limit: u64) -> io::Result<Stream> {
+    pub(super) fn new(
+        pipe: Option<OwnedFd>,
+        sink: Option<BorrowedFd<'_>>,
+        keep: usize,
+        limit: u64,
+    ) -> io::Result<Stream> {
         let sink = sink.map(Sink::open).transpose()?;
-        Ok(Stream {
-            pipe: Some(pipe),
-            sink,
-            pending: vec![],
-            full: false,
-            keep: Keep::new(keep),
-            total: 0,
-            limit,
-            failed: None,
-        })
+        Ok(Stream { pipe, sink, pending: vec![], full: false, keep: Keep::new(keep), total: 0, limit, failed: None })
     }
 
     /// The program's end, when there is room for what it says.

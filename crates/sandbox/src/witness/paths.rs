@@ -46,6 +46,8 @@ const OWN_PROC: [&[u8]; 5] = [b"comm", b"oom_score_adj", b"timerslack_ns", b"cor
 
 /// null, zero, full, random, urandom: what a cell has.
 const DEVICES: [u32; 5] = [3, 5, 7, 8, 9];
+/// Majors of the program's end of one: a cell has its own at most.
+const TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 
 impl Witness {
     pub(super) fn write(&self, call: &Notification) -> Seen {
@@ -117,8 +119,8 @@ impl Witness {
         match FileType::from_raw_mode(stat.st_mode) {
             // A mask over a file of /proc is a device too, and no place to write.
             FileType::CharacterDevice => {
-                let of_the_cell =
-                    rustix::fs::major(stat.st_rdev) == 1 && DEVICES.contains(&rustix::fs::minor(stat.st_rdev));
+                let (major, minor) = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+                let of_the_cell = TERMINALS.contains(&major) || (major == 1 && DEVICES.contains(&minor));
                 place.by_fd || (of_the_cell && !self.is_in_proc(place))
             }
             FileType::Fifo | FileType::Socket => place.by_fd,

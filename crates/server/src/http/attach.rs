@@ -2,7 +2,8 @@
 //!
 //!   out   text: the events of the run, as its stream has them; `{"event":"missed","data":{"events":3}}` for a gap
 //!   in    binary: bytes for standard input
-//!         text: `{"stdin":"..."}`, `{"close_stdin":true}`, `{"cancel":true}`
+//!         text: `{"stdin":"..."}`, `{"close_stdin":true}`, `{"cancel":true}`, `{"signal":"SIGINT"}`,
+//!         `{"resize":{"rows":24,"columns":80}}` of a terminal
 //!
 //! The first one who attaches has the input, of a run that was asked for with `attach`. When he goes away his run is called
 //! off, unless he came with `keep`.
@@ -16,7 +17,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_
 use axum::http::{StatusCode, Uri};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use hotcell_contract::KeyScope;
+use hotcell_contract::{KeyScope, TerminalSize};
 use serde::Deserialize;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
@@ -28,7 +29,10 @@ use crate::problem::Problem;
 use crate::run::Run;
 use crate::service::Service;
 use crate::settings::{MAX_WAITING, STREAM_PULSE};
+use crate::signals;
 use crate::streams::Seat;
+
+const NOT_YOURS: &str = "this run is not yours to talk to";
 
 /// A line that somebody types, or a piece of a file.
 const MAX_MESSAGE: usize = 1 << 20;
@@ -47,6 +51,8 @@ struct Word {
     stdin: Option<String>,
     close_stdin: bool,
     cancel: bool,
+    signal: Option<String>,
+    resize: Option<TerminalSize>,
 }
 
 pub(super) async fn attach(
@@ -137,6 +143,7 @@ async fn listen(
     from: &mut SplitStream<WebSocket>,
     input: &mut Option<pipe::Sender>,
 ) -> Result<(), &'static str> {
+    let is_owner = input.is_some();
     // What the program has not read yet: who writes it is heard all the same, as long as it is not too much.
     let (mut waiting, mut closes) = (VecDeque::new(), false);
     loop {
@@ -156,13 +163,26 @@ async fn listen(
         let bytes = match message {
             Some(Ok(Message::Binary(bytes))) => bytes.to_vec(),
             Some(Ok(Message::Text(text))) => {
-                let wrong = "say stdin, close_stdin or cancel, as a JSON object";
+                let wrong = "say stdin, close_stdin, cancel, signal or resize, as a JSON object";
                 if !text.trim_start().starts_with('{') {
                     return Err(wrong);
                 }
                 let word: Word = serde_json::from_str(&text).map_err(|_| wrong)?;
                 if word.cancel {
                     service.cancel(run);
+                }
+                if let Some(signal) = word.signal {
+                    let signal = signals::number(&signal).ok_or("there is no such signal")?;
+                    run.passed.as_ref().filter(|_| is_owner).ok_or(NOT_YOURS)?.send(signal);
+                }
+                if let Some(size) = word.resize {
+                    let terminal = run.terminal.as_ref().ok_or("this run has no terminal")?;
+                    if !is_owner {
+                        return Err(NOT_YOURS);
+                    }
+                    if !size.is_usual() || terminal.resize(size.rows, size.columns).is_err() {
+                        return Err("a terminal has 1 to 1000 rows and columns");
+                    }
                 }
                 closes |= word.close_stdin;
                 word.stdin.unwrap_or_default().into_bytes()
@@ -171,7 +191,7 @@ async fn listen(
             Some(Ok(Message::Close(_))) | Some(Err(_)) | None => return Ok(()),
         };
         if !bytes.is_empty() && input.is_none() {
-            return Err("the input of this run is not yours to write");
+            return Err(NOT_YOURS);
         }
         waiting.extend(bytes);
     }

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::Response;
 use hotcell_contract::{KeyScope, RunRequest};
-use hotcell_engine::new_id;
+use hotcell_engine::{Passed, new_id};
 use rustix::pipe::PipeFlags;
 use serde::Deserialize;
 
@@ -56,7 +56,13 @@ pub(super) async fn create(
     let attach = manner.attach;
     let make = move |service: &Arc<Service>| {
         let job = job_of(service, &by, &request, bytes)?;
-        if attach { with_live_input(job) } else { Ok(job) }
+        match attach {
+            true => with_live_input(job),
+            false if job.terminal.is_some() => {
+                Err(Problem::field("terminal", "a terminal is for somebody who attaches: ask with `?attach=true`"))
+            }
+            false => Ok(job),
+        }
     };
     ask(&service, &caller, manner, idempotency, make).await
 }
@@ -109,6 +115,7 @@ pub(crate) fn with_live_input(mut job: Job) -> Result<Job, Problem> {
     }
     let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|e| Problem::internal(&e))?;
     (job.stdin, job.to_stdin) = (Stdin::Live(from), Some(to));
+    job.passed = Some(Passed::new().map_err(|e| Problem::internal(&e))?);
     Ok(job)
 }
 

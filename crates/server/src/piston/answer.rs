@@ -4,6 +4,7 @@ use hotcell_contract::{FailureClass, Outcome, Phase, TerminalEvent, Usage, Viola
 use serde::Serialize;
 
 use super::runtimes::Runtime;
+use crate::signals::name;
 use crate::transcript::Piece;
 
 #[derive(Serialize)]
@@ -160,49 +161,4 @@ fn ours(class: FailureClass, outcome: &Outcome) -> Option<String> {
 fn words(detail: &ViolationDetail) -> String {
     let words = [&detail.syscall, &detail.path, &detail.address, &detail.note];
     words.into_iter().flatten().map(String::as_str).collect::<Vec<&str>>().join(" ")
-}
-
-/// Those of signal(7), by their numbers on x86-64.
-const SIGNALS: [&str; 31] = [
-    "SIGHUP",
-    "SIGINT",
-    "SIGQUIT",
-    "SIGILL",
-    "SIGTRAP",
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGKILL",
-    "SIGUSR1",
-    "SIGSEGV",
-    "SIGUSR2",
-    "SIGPIPE",
-    "SIGALRM",
-    "SIGTERM",
-    "SIGSTKFLT",
-    "SIGCHLD",
-    "SIGCONT",
-    "SIGSTOP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGURG",
-    "SIGXCPU",
-    "SIGXFSZ",
-    "SIGVTALRM",
-    "SIGPROF",
-    "SIGWINCH",
-    "SIGIO",
-    "SIGPWR",
-    "SIGSYS",
-];
-
-/// Of a real-time signal there is none.
-fn name(signal: i32) -> Option<&'static str> {
-    SIGNALS.get(usize::try_from(signal - 1).ok()?).copied()
-}
-
-/// A signal by its name, if it is one.
-pub(super) fn signal(name: &str) -> Option<&'static str> {
-    SIGNALS.into_iter().find(|known| *known == name)
 }

@@ -6,7 +6,8 @@
 //!
 //! Who goes away, or is sent away, takes his run with him.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -21,7 +22,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::answer::{Stage, signal};
+use super::answer::Stage;
 use super::request::Asked;
 use super::runtimes::Runtime;
 use super::{Caller, Refusal};
@@ -32,6 +33,7 @@ use crate::problem::Problem;
 use crate::run::{How, Run};
 use crate::service::Service;
 use crate::settings::STREAM_PULSE;
+use crate::signals;
 use crate::streams::Seat;
 use crate::transcript::{Piece, Transcript};
 use crate::waiting;
@@ -168,7 +170,8 @@ struct Begun {
     run: Arc<Run>,
     transcript: Arc<Transcript>,
     /// With which the client has ended it.
-    signal: Mutex<Option<&'static str>>,
+    /// By the client.
+    is_killed: AtomicBool,
     _waiting: waiting::Waiting,
 }
 
@@ -188,7 +191,7 @@ async fn begin(service: &Arc<Service>, caller: &auth::Caller, init: Value) -> Re
     };
     let submitted = waiting::submit(service, move |service| asked.submit(service, &by, how, with_input));
     let (run, waiting) = submitted.await?;
-    Ok(Begun { runtime, run, transcript, signal: Mutex::default(), _waiting: waiting })
+    Ok(Begun { runtime, run, transcript, is_killed: AtomicBool::new(false), _waiting: waiting })
 }
 
 /// Stages and what is said in them, until the run has ended.
@@ -229,8 +232,7 @@ async fn tell_all(begun: &Begun, out: &mut Out) -> Result<(), Ended> {
         }
     }
     let outcome = run.end().await?;
-    let signal = *begun.signal.lock().unwrap_or_else(PoisonError::into_inner);
-    leave(out, runtime, stage, &outcome, signal).await
+    leave(out, runtime, stage, &outcome, begun.is_killed.load(Ordering::Relaxed)).await
 }
 
 /// A stage begins, and with it the one before has passed.
@@ -252,20 +254,21 @@ async fn enter(out: &mut Out, runtime: &Runtime, stage: &mut Option<String>, nam
     say(out, &begins(name)).await
 }
 
-/// The end of the last one. What the client ended is told to have ended by his signal.
+/// The end of the last one. What the client killed is told to have been.
 async fn leave(
     out: &mut Out,
     runtime: &Runtime,
     mut stage: Option<String>,
     outcome: &Outcome,
-    signal: Option<&'static str>,
+    is_killed: bool,
 ) -> Result<(), Ended> {
     if stage.is_none() {
         // It was ended before its program began.
         enter(out, runtime, &mut stage, "run").await?;
     }
     let last = Stage::last(outcome);
-    let signal = signal.filter(|_| outcome.terminal_event == Some(TerminalEvent::Cancelled)).or(last.signal);
+    let is_killed = is_killed && outcome.terminal_event == Some(TerminalEvent::Cancelled);
+    let signal = if is_killed { Some("SIGKILL") } else { last.signal };
     let mut exit = json!({ "type": "exit", "stage": stage, "code": last.code, "signal": signal });
     if let Some(message) = last.message.filter(|_| last.is_of_ours) {
         exit["error"] = message.into();
@@ -307,7 +310,7 @@ fn heed(service: &Arc<Service>, begun: &Begun, message: &Value, waiting: &mut Ve
         Some("data") if message["stream"] != "stdin" => return Err(Ended::Close(NOT_STDIN)),
         Some("data") => waiting.extend(message["data"].as_str().unwrap_or_default().as_bytes()),
         Some("signal") => {
-            let signal = message["signal"].as_str().and_then(signal).ok_or(Ended::Close(NO_SIGNAL))?;
+            let signal = message["signal"].as_str().and_then(signals::number).ok_or(Ended::Close(NO_SIGNAL))?;
             send(service, begun, signal);
         }
         _ => {}
@@ -315,15 +318,14 @@ fn heed(service: &Arc<Service>, begun: &Begun, message: &Value, waiting: &mut Ve
     Ok(())
 }
 
-/// A cell takes no signals from outside: those with which people end a program end the run, others are taken and do nothing.
-fn send(service: &Arc<Service>, begun: &Begun, signal: &'static str) {
-    if !matches!(signal, "SIGKILL" | "SIGTERM" | "SIGINT" | "SIGHUP" | "SIGQUIT" | "SIGABRT") {
+/// For the program. The last one of them ends all of the run.
+fn send(service: &Arc<Service>, begun: &Begun, signal: u8) {
+    if signals::name(signal.into()) != Some("SIGKILL") {
+        begun.run.passed.iter().for_each(|passed| passed.send(signal));
         return;
     }
-    *begun.signal.lock().unwrap_or_else(PoisonError::into_inner) = Some(signal);
+    begun.is_killed.store(true, Ordering::Relaxed);
     service.cancel(&begun.run);
-    if signal == "SIGKILL" {
-        // Without the time that others have.
-        begun.run.cancel();
-    }
+    // Without the time that others have.
+    begun.run.cancel();
 }

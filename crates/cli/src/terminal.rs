@@ -1,0 +1,77 @@
+//! `--tty`: the program has a terminal of its own, and the caller's is the way to it.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use hotcell_engine::{Resized, Terminal};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+use crate::args::Output;
+use crate::args::cell::{CellArgs, WatchArgs};
+
+/// Where the caller has none: what terminals had.
+const USUAL: (u16, u16) = (24, 80);
+
+/// For the beginning, when there is one thread: signals are blocked thread by thread.
+pub(crate) fn wanted(args: &mut CellArgs, watch: &WatchArgs) -> anyhow::Result<Option<Arc<Terminal>>> {
+    if !watch.tty {
+        return Ok(None);
+    }
+    if args.output == Output::Json || watch.watch {
+        let flag = if watch.watch { "--watch" } else { "--output json" };
+        bail!("--tty and {flag} are for one terminal: leave one of them out");
+    }
+    if !args.env.iter().any(|variable| variable.as_bytes().starts_with(b"TERM=")) {
+        let term = std::env::var_os("TERM").filter(|term| !term.is_empty()).unwrap_or_else(|| "xterm".into());
+        let mut variable = OsString::from("TERM=");
+        variable.push(term);
+        args.env.push(variable);
+    }
+    let (rows, columns) = size().unwrap_or(USUAL);
+    let terminal = Arc::new(Terminal::new(rows, columns).context("this host gives no terminal")?);
+    if let (Some(_), Ok(resized)) = (size(), Resized::catch()) {
+        let terminal = Arc::clone(&terminal);
+        std::thread::spawn(move || {
+            while resized.wait() {
+                if let Some((rows, columns)) = size() {
+                    let _ = terminal.resize(rows, columns);
+                }
+            }
+        });
+    }
+    Ok(Some(terminal))
+}
+
+fn size() -> Option<(u16, u16)> {
+    let size = tcgetwinsize(std::io::stdout()).or_else(|_| tcgetwinsize(std::io::stdin())).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// The caller's terminal passes every key on, until this is dropped.
+pub(crate) struct Raw(Option<Termios>);
+
+impl Raw {
+    pub(crate) fn new() -> Raw {
+        let stdin = std::io::stdin();
+        if !stdin.is_terminal() {
+            return Raw(None);
+        }
+        let before = tcgetattr(&stdin).ok();
+        if let Some(mut raw) = before.clone() {
+            raw.make_raw();
+            let _ = tcsetattr(&stdin, OptionalActions::Drain, &raw);
+        }
+        Raw(before)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        if let Some(before) = &self.0 {
+            let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, before);
+        }
+    }
+}
