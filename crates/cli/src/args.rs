@@ -90,6 +90,23 @@ pub(crate) enum Output {
     Json,
 }
 
+/// To learn the words of every verb takes as long as to build a cell: of the two that are waited for, only theirs are. What is wrong
+/// with them, and `--help`, is for all of it to say.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let command = match words.get(1).and_then(|verb| verb.to_str()) {
+        Some("exec") => alone(&words[1..]).map(Command::Exec),
+        Some("run") => alone(&words[1..]).map(Command::Run),
+        _ => None,
+    };
+    command.map_or_else(|| Cli::try_parse_from(words), |command| Ok(Cli { command }))
+}
+
+fn alone<T: Args>(words: &[OsString]) -> Option<T> {
+    let command = T::augment_args(clap::Command::new("hotcell"));
+    let matches = command.try_get_matches_from(words).ok()?;
+    T::from_arg_matches(&matches).ok()
+}
+
 /// The name `sandbox-run` (a link to the binary) is `hotcell run`.
 pub(crate) fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();

@@ -23,7 +23,6 @@ mod view;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use hotcell_engine::Launcher;
 
 /// Cells that are built before a service is asked for them: each takes a process and a little memory.
@@ -47,7 +46,7 @@ fn main() -> ExitCode {
     }
     let ahead = if serves { SERVED_AHEAD } else { 1 };
     let launcher = makes_cells.then(|| Launcher::start(ahead));
-    let cli = match args::Cli::try_parse_from(words) {
+    let cli = match args::parse(words) {
         Ok(cli) => cli,
         Err(e) => {
             // --help and --version are answers, all else is bad usage.
