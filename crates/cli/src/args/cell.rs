@@ -138,7 +138,7 @@ pub(crate) struct CellArgs {
     #[arg(long, value_name = "GLOB", requires = "artifacts", help_heading = "Result")]
     pub(crate) collect: Vec<String>,
     /// The id of the request [default: a new one]
-    #[arg(long, value_name = "ID", help_heading = "Result")]
+    #[arg(long, value_name = "ID", help_heading = "Result", hide_short_help = true)]
     pub(crate) request_id: Option<String>,
     /// No summary line
     #[arg(long, short, help_heading = "Result")]
@@ -151,8 +151,8 @@ pub(crate) struct WatchArgs {
     /// Add what happens, as it does, to this file: JSON lines
     #[arg(long, value_name = "FILE", help_heading = "Result")]
     pub(crate) events: Option<PathBuf>,
-    /// Give the program a terminal, as wide as yours: for what one talks to
-    #[arg(long, short, help_heading = "Result")]
+    /// Give the program a terminal of its own, for a shell or an editor
+    #[arg(long, short, help_heading = "Cell")]
     pub(crate) tty: bool,
     /// Show on the terminal how the run stands
     #[arg(long, help_heading = "Result")]
