@@ -211,7 +211,20 @@ impl Service {
             let problem = Problem::field("policy_id", format!("`{shown}` is not a policy of this key: leave it out"));
             return Err(Problem { status: StatusCode::FORBIDDEN, ..problem });
         }
-        Ok(self.policies.get(name)?.policy)
+        match (self.policies.get(name), &caller.policies) {
+            (Err(PolicyError::Unknown { .. }), Some(his)) => Err(self.gone(name, his)),
+            (found, _) => Ok(found?.policy),
+        }
+    }
+
+    /// A policy of a key's that was deleted since. What else there is here is the operator's business.
+    fn gone(&self, name: &str, his: &[String]) -> Problem {
+        let left: Vec<&str> = his.iter().map(String::as_str).filter(|id| self.policies.get(id).is_ok()).collect();
+        let instead = match left[..] {
+            [] => "ask the operator for another key".to_owned(),
+            _ => format!("use one of {}", left.join(", ")),
+        };
+        Problem::field("policy_id", format!("the policy `{}` of this key was deleted: {instead}", shown(name)))
     }
 
     /// Admits a job and puts it into the queue. Blocks: for a thread that may.
