@@ -117,7 +117,7 @@ impl Service {
         let connections = fitting_connections(&settings)?;
         let dir = settings.state_dir.clone();
         let open = |dir: &Path| State::open_for_service(dir);
-        let (state, looks, keys) = (open(&dir)?, open(&dir)?, open(&dir)?);
+        let (mut state, looks, keys) = (open(&dir)?, open(&dir)?, open(&dir)?);
         let is_local = settings.listen.ip().is_loopback();
         if !is_local && !keys.has_api_keys()? {
             return Err(ServeError::NoKeys(settings.listen));
@@ -127,7 +127,8 @@ impl Service {
         if let Some(why) = refused_here(&policy) {
             return Err(ServeError::Refused { policy: settings.policy, why });
         }
-        let results = Results::open(&dir, settings.keep).map_err(|error| match error.kind() {
+        let record_of = |id: &str| state.record(id).map_err(std::io::Error::other);
+        let results = Results::open(&dir, settings.keep, record_of).map_err(|error| match error.kind() {
             std::io::ErrorKind::ResourceBusy => ServeError::Taken,
             _ => ServeError::Results(error),
         })?;

@@ -59,6 +59,9 @@ fn killed_and_started_again_nothing_is_orphaned_or_stuck() {
         let run = service.ended(id);
         assert_eq!((&run["status"], &run["problem"]["failure_class"]), (&json!("killed"), &json!("SetupFailure")));
         assert!(run["problem"]["detail"].as_str().expect("text").contains("the service ended"), "{run}");
+        // One had begun, and is on record.
+        let begun = *id == going;
+        assert_eq!((run["started_at"].is_string(), &run["problem"]["record_id"] == id), (begun, begun), "{run}");
     }
     assert!(place.records(&["--status", "running"]).is_empty());
     assert_eq!(place.records(&["--status", "killed"]).len(), 1);
