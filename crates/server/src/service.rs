@@ -297,7 +297,7 @@ impl Service {
         match waiting {
             Some(queued) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "cancelled", "it was called off before it began");
-                self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&run.id));
+                self.drop_queued(queued, RecordStatus::Killed, problem);
             }
             None => run.cancel(),
         }
@@ -402,8 +402,7 @@ impl Service {
         let waiting = held(&self.crew.work).queue.drain();
         for queued in waiting {
             let problem = Problem::unavailable("closing", "the service ended before its turn came: ask for it again");
-            let id = queued.run.id.clone();
-            self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&id));
+            self.drop_queued(queued, RecordStatus::Killed, problem);
         }
         let going: Vec<Arc<Run>> = held(&self.runs).by_id.values().cloned().collect();
         going.iter().for_each(|run| run.call_off("the service ended"));

@@ -44,7 +44,6 @@ type Ended = (RecordStatus, Result<Box<Outcome>, Problem>);
 
 /// Begin, execute, end: the engine decides in each of them.
 fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
-    let denied = |problem: Problem| (RecordStatus::Denied, Err(problem.of_record(&run.id)));
     let alerted = Cell::new(false);
     let is_followed = run.how.is_kept || run.how.is_followed;
     let say = |event: RunEvent| {
@@ -71,9 +70,12 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
             if let StateError::Refused { class, why, .. } = &error {
                 sentinel.denied(*class, why);
             }
+            // What else goes wrong there is that it cannot be written down.
+            let is_on_record = matches!(error, StateError::Refused { .. } | StateError::Staging(_));
             let problem = Problem::from(error);
             service.metrics.refused(&problem);
-            return denied(problem);
+            let problem = if is_on_record { problem.of_record(&run.id) } else { problem };
+            return (RecordStatus::Denied, Err(problem));
         }
     };
     sentinel.admitted();

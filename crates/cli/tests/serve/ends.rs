@@ -38,6 +38,8 @@ fn what_is_going_at_the_deadline_is_ended_and_on_record() {
     assert_eq!((&run["status"], &run["outcome"]["message"]), (&json!("killed"), &json!("the service ended")));
     let run = service.ended(&waiting);
     assert_eq!((&run["status"], &run["problem"]["type"]), (&json!("killed"), &json!("urn:hotcell:problem:closing")));
+    // Nothing was put on record of it.
+    assert!(run["problem"]["record_id"].is_null(), "{run}");
     place.is_whole();
 }
 
