@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 
 use rustix::event::EventfdFlags;
 
@@ -16,6 +17,7 @@ pub trait Cancel: AsFd + Sync {
 /// SIGINT, SIGTERM and SIGHUP of this process, blocked and readable instead.
 pub struct Signals {
     fd: OwnedFd,
+    first: OnceLock<i32>,
 }
 
 impl Signals {
@@ -25,13 +27,20 @@ impl Signals {
         signal::ignore(libc::SIGTTIN);
         // A stopped supervisor would leave a running program without its clock and its witness.
         signal::ignore(libc::SIGTSTP);
-        Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
+        Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?, first: OnceLock::new() })
+    }
+
+    /// The first that was taken.
+    pub fn first(&self) -> Option<i32> {
+        self.first.get().copied()
     }
 }
 
 impl Cancel for Signals {
     fn take(&self) -> Option<i32> {
-        signal::read(self.fd.as_fd())
+        let signal = signal::read(self.fd.as_fd())?;
+        self.first.get_or_init(|| signal);
+        Some(signal)
     }
 }
 

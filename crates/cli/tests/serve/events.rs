@@ -75,6 +75,23 @@ fn events_come_while_it_runs_and_end_with_it() {
 }
 
 #[test]
+fn what_ended_a_run_that_was_called_off_is_told_as_it_was() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    for (trap, signal) in [("", 15), ("trap '' TERM; ", 9)] {
+        let script = format!("{trap}echo up; while :; do sleep 1; done");
+        let body = json!({ "command": ["sh", "-c", script], "limits": { "grace_ms": 100 } });
+        let id = service.start(&body);
+        let mut stream = Stream::open(&service, &id, &[]);
+        stream.until("exec_event.OUTPUT");
+        service.ask("DELETE", &format!("/v1/runs/{id}"), &[], b"");
+        assert_eq!(stream.until("exec_event.KILLED").1["data"]["signal"], signal);
+        let outcome = service.ended(&id)["outcome"].clone();
+        assert_eq!((&outcome["signal"], &outcome["exit_code"]), (&json!(signal), &json!(null)), "{outcome}");
+    }
+}
+
+#[test]
 fn who_comes_again_goes_on_where_he_was() {
     let place = Place::new();
     let service = place.serve(&[]);
