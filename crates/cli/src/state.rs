@@ -16,7 +16,7 @@ use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{AuditArgs, AuditVerb, KillswitchArgs, KillswitchVerb, RecordsArgs, StateArgs, StatsArgs};
 use crate::policy::{named, state_dir};
-use crate::service_user::owner_instead_of_root;
+use crate::service_user::{owner_instead_of_root, reach};
 use crate::show::{self, ascii_json, harmless, painted};
 
 /// The operator's directory, made when it is not there.
@@ -29,6 +29,7 @@ pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
 fn open_as_owner(dir: &Path) -> anyhow::Result<State> {
     if let Some((uid, gid)) = owner_instead_of_root(dir)? {
         become_user(uid, gid)?;
+        reach(dir, uid)?;
     }
     Ok(State::open(dir)?)
 }
