@@ -155,6 +155,25 @@ fn streams_are_of_a_tenants_own_runs_and_are_so_many() {
 }
 
 #[test]
+fn a_key_that_is_revoked_ends_its_streams_and_no_others() {
+    let place = Place::new();
+    let (a, b) = (place.key(&[]), place.key(&[]));
+    let mut service = place.serve(&[]);
+    service.key = Some(b.clone());
+    let code = "import time\nwhile True: print('on', flush=True); time.sleep(0.01)";
+    let id = service.start(&json!({ "code": code }));
+    let mut streams = [a.clone(), b].map(|key| Stream::open(&service, &id, &[&format!("X-API-Key: {key}")]));
+    streams.iter_mut().for_each(|stream| drop(stream.until("exec_event.OUTPUT")));
+    assert_eq!(place.go(&["keys", "revoke", a.split('_').nth(1).expect("it has parts")]).code, 0);
+    let [hers, mut his] = streams;
+    // However much there is to tell.
+    assert_eq!(hers.rest().last().expect("some").1, "closed");
+    his.until("exec_event.OUTPUT");
+    service.ask("DELETE", &format!("/v1/runs/{id}"), &[], b"");
+    assert_eq!(his.rest().last().expect("some").1, "exec_event.KILLED");
+}
+
+#[test]
 fn what_is_not_remembered_any_more_is_gone_and_not_unknown() {
     let place = Place::new();
     let service = place.serve(&[]);
