@@ -68,21 +68,18 @@ struct Reader {
 impl Reader {
     /// What there is, as soon as there is something; a sign of life otherwise.
     async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if self.is_over {
-                return None;
-            }
+        while !self.is_over {
             self.changes.borrow_and_update();
             let page = self.log.after(self.seen);
             self.is_over = page.closed;
             if let Some(bytes) = self.written(&page) {
                 return Some(bytes);
             }
-            match timeout(STREAM_PULSE, self.changes.changed()).await {
-                Ok(_) => {}
-                Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
+            if !self.is_over && timeout(STREAM_PULSE, self.changes.changed()).await.is_err() {
+                return Some(Bytes::from_static(b": still there\n\n"));
             }
         }
+        None
     }
 
     fn sent_away(&mut self) -> Bytes {
