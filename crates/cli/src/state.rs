@@ -104,12 +104,14 @@ pub(crate) fn begin<'a>(
 
 pub(crate) fn end(
     kept: Option<Kept<'_>>,
-    outcome: Result<Outcome, ExecuteError>,
+    mut outcome: Result<Outcome, ExecuteError>,
     averages: &Averages,
     quiet: bool,
 ) -> anyhow::Result<Outcome> {
-    let Some(Kept { mut state, begun }) = kept else { return Ok(outcome?) };
-    let outcome = hotcell_engine::end::<anyhow::Error>(&mut state, &begun, outcome, averages)?;
+    let Some(Kept { mut state, mut begun }) = kept else { return Ok(outcome?) };
+    hotcell_engine::end(&mut state, &mut begun, &mut outcome, averages)?;
+    let outcome = outcome?;
+    hotcell_engine::leave(&mut state, &begun, &outcome)?;
     if begun.has_pack() && !quiet && std::io::stderr().is_terminal() {
         let changed = outcome.artifacts.iter().filter(|file| file.path.starts_with("repo://")).count();
         let record_id = begun.record_id();

@@ -40,6 +40,7 @@ mod shutdown;
 mod streams;
 mod trace;
 mod transcript;
+mod unwritten;
 mod waiting;
 mod watch;
 mod work;

@@ -25,6 +25,7 @@ use crate::results::{Results, is_id};
 use crate::run::{How, Idempotency, Run};
 use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, MAX_CONNECTIONS, REMEMBERED, Settings};
 use crate::trace::{Exporter, Trace};
+use crate::unwritten::Unwritten;
 use crate::work::Alerts;
 
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,7 @@ pub struct Service {
     /// Connections that may be open.
     pub(crate) connections: u64,
     pub(crate) crew: Crew,
+    pub(crate) unwritten: Unwritten,
     runs: Mutex<Runs>,
     /// Of the threads that run something.
     state: Mutex<State>,
@@ -150,6 +152,7 @@ impl Service {
             broken: watch::Sender::new(false),
             connections,
             crew: Crew::default(),
+            unwritten: Unwritten::default(),
             runs: Mutex::default(),
             state: Mutex::new(state),
             looks: Mutex::new(looks),
@@ -168,6 +171,10 @@ impl Service {
         held(&self.state)
     }
 
+    pub(crate) fn looks(&self) -> MutexGuard<'_, State> {
+        held(&self.looks)
+    }
+
     pub(crate) fn keys(&self) -> MutexGuard<'_, State> {
         held(&self.keys)
     }
@@ -183,7 +190,7 @@ impl Service {
         F: FnOnce(&Arc<Service>, &mut State) -> Result<T, Problem> + Send + 'static,
     {
         let service = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || what(&service, &mut held(&service.looks)));
+        let done = tokio::task::spawn_blocking(move || what(&service, &mut service.looks()));
         done.await.unwrap_or_else(|e| Err(Problem::internal(&e)))
     }
 
@@ -322,11 +329,11 @@ impl Service {
         let stage = run.last_stage(status, result);
         let view = run.view_at(stage.clone());
         let keep = || {
-            if let Err(error) = self.results.put(view, run.how.idempotency.clone()) {
-                tracing::error!(run = run.id, %error, "a result cannot be kept");
-            }
+            let put = self.results.put(view, run.how.idempotency.clone());
+            put.inspect_err(|error| tracing::error!(run = run.id, %error, "a result cannot be kept")).is_ok()
         };
-        // What somebody has seen who comes back for it must be there after a crash; who waits has his answer first.
+        let mut is_told_from_memory = false;
+        // What somebody has seen who comes back for it must be there after a crash, if it can be; who waits has his answer first.
         let again = |asked: &Idempotency| self.results.unclaim(&run.tenant, asked);
         if is_for_now && !run.how.is_kept {
             // Who comes later with the same key is to have his run.
@@ -334,7 +341,7 @@ impl Service {
             self.results.remove(&run.tenant, &run.id);
             run.ends(stage);
         } else if run.how.is_kept || run.how.idempotency.is_some() {
-            keep();
+            is_told_from_memory = !keep();
             run.ends(stage);
         } else {
             run.ends(stage);
@@ -344,11 +351,21 @@ impl Service {
             }
         }
         let mut runs = held(&self.runs);
-        runs.by_id.remove(&run.id);
         runs.ended.push_back((run.tenant.clone(), run.id.clone(), Arc::clone(&run.log)));
         if runs.ended.len() > REMEMBERED {
             runs.ended.pop_front();
         }
+        drop(runs);
+        if is_told_from_memory {
+            self.unwritten.put_result(run);
+        } else {
+            self.forget(run);
+        }
+    }
+
+    /// What is told of it from now on is what was kept.
+    pub(crate) fn forget(&self, run: &Run) {
+        held(&self.runs).by_id.remove(&run.id);
     }
 
     /// One that waits or goes.
