@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hotcell_contract::{FailureClass, Outcome};
+use hotcell_contract::{FailureClass, Outcome, TerminalEvent};
 use hotcell_engine::{ExecuteError, NOT_FOUND, SandboxError};
 
 /// Refused, bad usage, or Hotcell itself failed.
@@ -31,14 +31,16 @@ pub(crate) fn of_error(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-pub(crate) fn code(outcome: &Outcome) -> ExitCode {
+/// `signal` is what the caller has called it off with: a shell goes by that, whatever the program was ended with then.
+pub(crate) fn code(outcome: &Outcome, signal: Option<i32>) -> ExitCode {
+    let called_off = matches!(outcome.terminal_event, Some(TerminalEvent::Cancelled | TerminalEvent::KillSwitch));
     ExitCode::from(match outcome.failure_class {
         Some(FailureClass::TimeoutViolation) => 124,
         Some(class) if class.is_violation() => 123,
         // The only set-up failure that is an Outcome: the program could not be executed.
         Some(FailureClass::SetupFailure) if outcome.evidence.as_deref() == Some(NOT_FOUND) => 127,
         Some(FailureClass::SetupFailure) => 126,
-        _ => match (outcome.exit_code, outcome.signal) {
+        _ => match (outcome.exit_code, signal.filter(|_| called_off).or(outcome.signal)) {
             // A compiler or a test runner that said yes and was not believed.
             (Some(0), _) if outcome.failure_class.is_some() => 1,
             (Some(code), _) => code as u8,

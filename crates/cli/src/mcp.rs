@@ -11,7 +11,7 @@ use hotcell_server::{Caller, Service, Settings, log_to_stderr, serve_stdio};
 
 use crate::args::service::McpArgs;
 use crate::serve::concurrency;
-use crate::service_user::owner_instead_of_root;
+use crate::service_user::{owner_instead_of_root, reach};
 use crate::show::harmless;
 use crate::{grants, languages, policy, run};
 
@@ -30,6 +30,7 @@ pub(crate) fn mcp(args: &McpArgs, launcher: Launcher) -> anyhow::Result<ExitCode
     let user = owner_instead_of_root(&state_dir)?;
     if let Some((uid, gid)) = user {
         launcher.give_up_root(uid, gid)?;
+        reach(&state_dir, uid)?;
     }
     let settings = Settings {
         // Nobody does.

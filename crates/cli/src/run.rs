@@ -276,7 +276,7 @@ fn cell(
         }
     }
     audited.and(written)?;
-    Ok(exit::code(&outcome))
+    Ok(exit::code(&outcome, signals.first()))
 }
 
 /// Begins to draw, where that can be.

@@ -31,6 +31,7 @@ pub(crate) fn serve(args: &ServeArgs, launcher: Launcher) -> anyhow::Result<Exit
     let user = service_user::choose(args.user.as_deref(), &state_dir)?;
     if let Some((uid, gid)) = user {
         launcher.give_up_root(uid, gid)?;
+        service_user::reach(&state_dir, uid)?;
     }
     let settings = Settings {
         listen: args.listen,

@@ -63,6 +63,23 @@ pub(crate) fn owner_instead_of_root(state_dir: &Path) -> anyhow::Result<Option<(
     Ok(others.map(without_roots_group))
 }
 
+/// For who has become that user: a state that is theirs is of no use behind a directory that is closed to them.
+pub(crate) fn reach(state_dir: &Path, uid: u32) -> anyhow::Result<()> {
+    let path = std::path::absolute(state_dir).with_context(|| format!("cannot look at `{}`", state_dir.display()))?;
+    let is_closed = |dir: &Path| {
+        std::fs::symlink_metadata(dir).is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    let last = path.ancestors().take_while(|dir| is_closed(dir)).last();
+    match last.and_then(Path::parent) {
+        None => Ok(()),
+        Some(closed) => bail!(
+            "the user {uid} cannot reach `{}`, since `{}` is closed to them: `chmod o+x` or chown it, give --state-dir another one, or give `hotcell serve` another --user",
+            state_dir.display(),
+            closed.display()
+        ),
+    }
+}
+
 /// A directory of a user's may be in root's group; the user is not.
 fn without_roots_group((uid, gid): (u32, u32)) -> (u32, u32) {
     (uid, if gid == 0 { uid } else { gid })

@@ -16,7 +16,7 @@ use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{AuditArgs, AuditVerb, KillswitchArgs, KillswitchVerb, RecordsArgs, StateArgs, StatsArgs};
 use crate::policy::{named, state_dir};
-use crate::service_user::owner_instead_of_root;
+use crate::service_user::{owner_instead_of_root, reach};
 use crate::show::{self, ascii_json, harmless, painted};
 
 /// The operator's directory, made when it is not there.
@@ -29,6 +29,7 @@ pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
 fn open_as_owner(dir: &Path) -> anyhow::Result<State> {
     if let Some((uid, gid)) = owner_instead_of_root(dir)? {
         become_user(uid, gid)?;
+        reach(dir, uid)?;
     }
     Ok(State::open(dir)?)
 }
@@ -103,12 +104,14 @@ pub(crate) fn begin<'a>(
 
 pub(crate) fn end(
     kept: Option<Kept<'_>>,
-    outcome: Result<Outcome, ExecuteError>,
+    mut outcome: Result<Outcome, ExecuteError>,
     averages: &Averages,
     quiet: bool,
 ) -> anyhow::Result<Outcome> {
-    let Some(Kept { mut state, begun }) = kept else { return Ok(outcome?) };
-    let outcome = hotcell_engine::end::<anyhow::Error>(&mut state, &begun, outcome, averages)?;
+    let Some(Kept { mut state, mut begun }) = kept else { return Ok(outcome?) };
+    hotcell_engine::end(&mut state, &mut begun, &mut outcome, averages)?;
+    let outcome = outcome?;
+    hotcell_engine::leave(&mut state, &begun, &outcome)?;
     if begun.has_pack() && !quiet && std::io::stderr().is_terminal() {
         let changed = outcome.artifacts.iter().filter(|file| file.path.starts_with("repo://")).count();
         let record_id = begun.record_id();

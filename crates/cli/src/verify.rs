@@ -81,7 +81,7 @@ pub(crate) fn verify(mut args: VerifyArgs, launcher: &Launcher) -> anyhow::Resul
     }
     match failed {
         Some(e) => Err(e),
-        None => Ok(exit::code(&outcome)),
+        None => Ok(exit::code(&outcome, signals.first())),
     }
 }
 

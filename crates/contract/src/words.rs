@@ -13,7 +13,7 @@ pub fn reason(outcome: &Outcome) -> Option<String> {
         return None;
     }
     if let (Some(TerminalEvent::Cancelled), Some(signal)) = (outcome.terminal_event, outcome.signal) {
-        return Some(format!("called off by signal {signal}"));
+        return Some(format!("called off, signal {signal}"));
     }
     let decisive = outcome.violations.iter().find(|v| Some(v.class) == outcome.failure_class);
     match (decisive, outcome.exit_code, outcome.signal) {

@@ -87,6 +87,11 @@ impl Begun<'_> {
         self.ticket.record_id()
     }
 
+    /// For an end that could not be written down: see [`State::write_end`].
+    pub fn into_ticket(self) -> Ticket {
+        self.ticket
+    }
+
     pub fn leased_run(&self) -> Option<LeasedRun<'_>> {
         self.lease.as_ref().map(|(leased, staging)| LeasedRun { leased, staging })
     }
@@ -106,46 +111,41 @@ pub fn begin<'a>(
     leased: Option<&'a Leased>,
 ) -> Result<Begun<'a>, StateError> {
     let start = Instant::now();
-    let ticket = state.begin(request, who, policy, leased.map(|leased| &leased.lease))?;
+    let mut ticket = state.begin(request, who, policy, leased.map(|leased| &leased.lease))?;
     let took = start.elapsed();
     let Some(leased) = leased else { return Ok(Begun { ticket, lease: None, took }) };
     match Staging::make(state.dir(), &leased.lease.lease_id, ticket.record_id()) {
         Ok(staging) => Ok(Begun { ticket, lease: Some((leased, staging)), took }),
         Err(e) => {
             let error = StateError::Staging(e);
-            state.fail(&ticket, &error.to_string())?;
+            state.fail(&mut ticket, &error.to_string())?;
             Err(error)
         }
     }
 }
 
-/// Writes the end down.
-pub fn end<E>(
+/// Writes the end down, whatever it was.
+pub fn end(
     state: &mut State,
-    begun: &Begun<'_>,
-    outcome: Result<Outcome, ExecuteError>,
+    begun: &mut Begun<'_>,
+    outcome: &mut Result<Outcome, ExecuteError>,
     averages: &Averages,
-) -> Result<Outcome, E>
-where
-    E: From<ExecuteError> + From<StateError>,
-{
+) -> Result<(), StateError> {
     match outcome {
-        Ok(mut outcome) => {
+        Ok(outcome) => {
             let start = Instant::now();
-            state.finish(&begun.ticket, &mut outcome, averages)?;
+            let written = state.finish(&mut begun.ticket, outcome, averages);
             outcome.timings.record = (begun.took + start.elapsed()).as_micros() as u64;
-            if let Some(run) = begun.leased_run() {
-                state.leave(&run, &outcome)?;
-            }
-            Ok(outcome)
+            written
         }
         Err(e @ ExecuteError::Sandbox(SandboxError::Cancelled { .. })) => {
-            state.cancel(&begun.ticket, &e.to_string())?;
-            Err(e.into())
+            state.cancel(&mut begun.ticket, &e.to_string())
         }
-        Err(e) => {
-            state.fail(&begun.ticket, &e.to_string())?;
-            Err(e.into())
-        }
+        Err(e) => state.fail(&mut begun.ticket, &e.to_string()),
     }
+}
+
+/// Leaves what a run under a lease has to leave.
+pub fn leave(state: &mut State, begun: &Begun<'_>, outcome: &Outcome) -> Result<(), StateError> {
+    begun.leased_run().map_or(Ok(()), |run| state.leave(&run, outcome))
 }

@@ -48,8 +48,9 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
         verdict.class = Some(FailureClass::Signaled);
         verdict.terminal = Some(TerminalEvent::Cancelled);
         verdict.evidence = Some("the caller's signal".into());
+        // One that took it as a reason to exit did not exit of its own.
         verdict.exit_code = None;
-        verdict.signal = Some(signal);
+        verdict.signal = verdict.signal.or(Some(signal));
         return verdict;
     }
     verdict.class = match report.end {

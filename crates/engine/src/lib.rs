@@ -30,7 +30,7 @@ mod survey;
 mod trigger;
 mod verify;
 
-pub use admit::{Application, Begun, admit, begin, end};
+pub use admit::{Application, Begun, admit, begin, end, leave};
 pub use backend::{AskedBackend, Backend, BackendError, Container, Docker, FoundRuntime, Hole, survey_runtimes};
 pub use config::{ConfigError, capabilities, is_there};
 pub use doctor::{Check, Diagnosis, diagnose};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 
@@ -19,6 +19,7 @@ pub trait Cancel: AsFd + Sync {
 /// SIGINT, SIGTERM and SIGHUP of this process, blocked and readable instead.
 pub struct Signals {
     fd: OwnedFd,
+    first: OnceLock<i32>,
 }
 
 impl Signals {
@@ -28,13 +29,20 @@ impl Signals {
         signal::ignore(libc::SIGTTIN);
         // A stopped supervisor would leave a running program without its clock and its witness.
         signal::ignore(libc::SIGTSTP);
-        Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])? })
+        Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?, first: OnceLock::new() })
+    }
+
+    /// The first that was taken.
+    pub fn first(&self) -> Option<i32> {
+        self.first.get().copied()
     }
 }
 
 impl Cancel for Signals {
     fn take(&self) -> Option<i32> {
-        signal::read(self.fd.as_fd())
+        let signal = signal::read(self.fd.as_fd())?;
+        self.first.get_or_init(|| signal);
+        Some(signal)
     }
 }
 

@@ -113,11 +113,14 @@ impl Service {
         let class = problem.failure_class.unwrap_or(FailureClass::QuotaExceeded);
         let (job, run) = (&queued.job, &queued.run);
         let denied = self.state().deny(&job.request, &job.who, Some(&job.policy), None, class, &problem.detail);
-        if let Err(error) = denied {
-            tracing::error!(run = run.id, %error, "a refusal is not on record");
-        }
         self.metrics.refused(&problem);
-        let problem = problem.of_record(&run.id);
+        let problem = match denied {
+            Ok(()) => problem.of_record(&run.id),
+            Err(error) => {
+                tracing::error!(run = run.id, %error, "a refusal is not on record");
+                problem
+            }
+        };
         self.drop_queued(queued, RecordStatus::Denied, problem);
     }
 }

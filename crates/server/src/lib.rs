@@ -41,6 +41,7 @@ mod signals;
 mod streams;
 mod trace;
 mod transcript;
+mod unwritten;
 mod waiting;
 mod watch;
 mod work;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use hotcell_contract::{FailureClass, HttpProblem, RecordStatus, Run as RunView};
+use hotcell_contract::{ExecutionRecord, FailureClass, HttpProblem, RecordStatus, Run as RunView};
 use hotcell_engine::now;
 use rustix::fs::{FlockOperation, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
@@ -107,8 +107,12 @@ impl Index {
 }
 
 impl Results {
-    /// Finds what is there. What had not ended when the service did, ends now.
-    pub(crate) fn open(state_dir: &Path, keep: Option<Keep>) -> io::Result<Results> {
+    /// Finds what is there. What had not ended when the service did, ends now: `record_of` says how far it had come.
+    pub(crate) fn open(
+        state_dir: &Path,
+        keep: Option<Keep>,
+        mut record_of: impl FnMut(&str) -> io::Result<Option<ExecutionRecord>>,
+    ) -> io::Result<Results> {
         let dir = state_dir.join("service");
         if keep.is_none() {
             return Ok(Results { dir, keep, _lock: None, index: Mutex::default() });
@@ -129,7 +133,7 @@ impl Results {
         names.sort();
         for name in names {
             match name.strip_suffix(".json").filter(|id| is_id(id)) {
-                Some(id) => results.find_again(id)?,
+                Some(id) => results.find_again(id, &mut record_of)?,
                 None if name.starts_with(UNFINISHED) => fs::remove_file(results.dir.join(RUNS).join(name))?,
                 None => {}
             }
@@ -138,9 +142,17 @@ impl Results {
         Ok(results)
     }
 
-    fn find_again(&self, id: &str) -> io::Result<()> {
+    fn find_again(
+        &self,
+        id: &str,
+        record_of: &mut impl FnMut(&str) -> io::Result<Option<ExecutionRecord>>,
+    ) -> io::Result<()> {
         let Some(mut stored) = self.read(id) else { return Ok(()) };
         if stored.run.completed_at.is_none() {
+            // It is written when a run begins, or is refused.
+            let record = record_of(id)?;
+            let begun = record.as_ref().filter(|record| record.status != RecordStatus::Denied);
+            stored.run.started_at = begun.map(|record| record.created_at.clone());
             stored.run.status = RecordStatus::Killed;
             stored.run.completed_at = Some(now());
             stored.run.problem = Some(HttpProblem {
@@ -150,7 +162,7 @@ impl Results {
                 detail: "the service ended before the run did: ask for it again".into(),
                 field: None,
                 failure_class: Some(FailureClass::SetupFailure),
-                record_id: Some(id.to_owned()),
+                record_id: record.map(|record| record.record_id),
             });
             self.write(&stored)?;
         }

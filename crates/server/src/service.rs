@@ -25,6 +25,7 @@ use crate::results::{Results, is_id};
 use crate::run::{How, Idempotency, Run};
 use crate::settings::{FILES_OF_OURS, FILES_OF_RUN, MAX_CONNECTIONS, REMEMBERED, Settings};
 use crate::trace::{Exporter, Trace};
+use crate::unwritten::Unwritten;
 use crate::work::Alerts;
 
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +83,7 @@ pub struct Service {
     /// Connections that may be open.
     pub(crate) connections: u64,
     pub(crate) crew: Crew,
+    pub(crate) unwritten: Unwritten,
     runs: Mutex<Runs>,
     /// Of the threads that run something.
     state: Mutex<State>,
@@ -117,7 +119,7 @@ impl Service {
         let connections = fitting_connections(&settings)?;
         let dir = settings.state_dir.clone();
         let open = |dir: &Path| State::open_for_service(dir);
-        let (state, looks, keys) = (open(&dir)?, open(&dir)?, open(&dir)?);
+        let (mut state, looks, keys) = (open(&dir)?, open(&dir)?, open(&dir)?);
         let is_local = settings.listen.ip().is_loopback();
         if !is_local && !keys.has_api_keys()? {
             return Err(ServeError::NoKeys(settings.listen));
@@ -127,7 +129,8 @@ impl Service {
         if let Some(why) = refused_here(&policy) {
             return Err(ServeError::Refused { policy: settings.policy, why });
         }
-        let results = Results::open(&dir, settings.keep).map_err(|error| match error.kind() {
+        let record_of = |id: &str| state.record(id).map_err(std::io::Error::other);
+        let results = Results::open(&dir, settings.keep, record_of).map_err(|error| match error.kind() {
             std::io::ErrorKind::ResourceBusy => ServeError::Taken,
             _ => ServeError::Results(error),
         })?;
@@ -149,6 +152,7 @@ impl Service {
             broken: watch::Sender::new(false),
             connections,
             crew: Crew::default(),
+            unwritten: Unwritten::default(),
             runs: Mutex::default(),
             state: Mutex::new(state),
             looks: Mutex::new(looks),
@@ -167,6 +171,10 @@ impl Service {
         held(&self.state)
     }
 
+    pub(crate) fn looks(&self) -> MutexGuard<'_, State> {
+        held(&self.looks)
+    }
+
     pub(crate) fn keys(&self) -> MutexGuard<'_, State> {
         held(&self.keys)
     }
@@ -182,7 +190,7 @@ impl Service {
         F: FnOnce(&Arc<Service>, &mut State) -> Result<T, Problem> + Send + 'static,
     {
         let service = Arc::clone(self);
-        let done = tokio::task::spawn_blocking(move || what(&service, &mut held(&service.looks)));
+        let done = tokio::task::spawn_blocking(move || what(&service, &mut service.looks()));
         done.await.unwrap_or_else(|e| Err(Problem::internal(&e)))
     }
 
@@ -211,7 +219,20 @@ impl Service {
             let problem = Problem::field("policy_id", format!("`{shown}` is not a policy of this key: leave it out"));
             return Err(Problem { status: StatusCode::FORBIDDEN, ..problem });
         }
-        Ok(self.policies.get(name)?.policy)
+        match (self.policies.get(name), &caller.policies) {
+            (Err(PolicyError::Unknown { .. }), Some(his)) => Err(self.gone(name, his)),
+            (found, _) => Ok(found?.policy),
+        }
+    }
+
+    /// A policy of a key's that was deleted since. What else there is here is the operator's business.
+    fn gone(&self, name: &str, his: &[String]) -> Problem {
+        let left: Vec<&str> = his.iter().map(String::as_str).filter(|id| self.policies.get(id).is_ok()).collect();
+        let instead = match left[..] {
+            [] => "ask the operator for another key".to_owned(),
+            _ => format!("use one of {}", left.join(", ")),
+        };
+        Problem::field("policy_id", format!("the policy `{}` of this key was deleted: {instead}", shown(name)))
     }
 
     /// Admits a job and puts it into the queue. Blocks: for a thread that may.
@@ -284,7 +305,7 @@ impl Service {
         match waiting {
             Some(queued) => {
                 let problem = Problem::new(StatusCode::CONFLICT, "cancelled", "it was called off before it began");
-                self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&run.id));
+                self.drop_queued(queued, RecordStatus::Killed, problem);
             }
             None => run.cancel(),
         }
@@ -309,11 +330,11 @@ impl Service {
         let stage = run.last_stage(status, result);
         let view = run.view_at(stage.clone());
         let keep = || {
-            if let Err(error) = self.results.put(view, run.how.idempotency.clone()) {
-                tracing::error!(run = run.id, %error, "a result cannot be kept");
-            }
+            let put = self.results.put(view, run.how.idempotency.clone());
+            put.inspect_err(|error| tracing::error!(run = run.id, %error, "a result cannot be kept")).is_ok()
         };
-        // What somebody has seen who comes back for it must be there after a crash; who waits has his answer first.
+        let mut is_told_from_memory = false;
+        // What somebody has seen who comes back for it must be there after a crash, if it can be; who waits has his answer first.
         let again = |asked: &Idempotency| self.results.unclaim(&run.tenant, asked);
         if is_for_now && !run.how.is_kept {
             // Who comes later with the same key is to have his run.
@@ -321,7 +342,7 @@ impl Service {
             self.results.remove(&run.tenant, &run.id);
             run.ends(stage);
         } else if run.how.is_kept || run.how.idempotency.is_some() {
-            keep();
+            is_told_from_memory = !keep();
             run.ends(stage);
         } else {
             run.ends(stage);
@@ -331,11 +352,21 @@ impl Service {
             }
         }
         let mut runs = held(&self.runs);
-        runs.by_id.remove(&run.id);
         runs.ended.push_back((run.tenant.clone(), run.id.clone(), Arc::clone(&run.log)));
         if runs.ended.len() > REMEMBERED {
             runs.ended.pop_front();
         }
+        drop(runs);
+        if is_told_from_memory {
+            self.unwritten.put_result(run);
+        } else {
+            self.forget(run);
+        }
+    }
+
+    /// What is told of it from now on is what was kept.
+    pub(crate) fn forget(&self, run: &Run) {
+        held(&self.runs).by_id.remove(&run.id);
     }
 
     /// One that waits or goes.
@@ -389,8 +420,7 @@ impl Service {
         let waiting = held(&self.crew.work).queue.drain();
         for queued in waiting {
             let problem = Problem::unavailable("closing", "the service ended before its turn came: ask for it again");
-            let id = queued.run.id.clone();
-            self.drop_queued(queued, RecordStatus::Killed, problem.of_record(&id));
+            self.drop_queued(queued, RecordStatus::Killed, problem);
         }
         let going: Vec<Arc<Run>> = held(&self.runs).by_id.values().cloned().collect();
         going.iter().for_each(|run| run.call_off("the service ended"));

@@ -36,6 +36,8 @@ pub(crate) const MAX_STREAMS: usize = 512;
 pub(crate) const MAX_STREAMS_OF_TENANT: usize = MAX_STREAMS / 2;
 /// A comment so often keeps an idle stream alive, and finds out that its reader is gone.
 pub(crate) const STREAM_PULSE: Duration = Duration::from_secs(15);
+/// So often the key of who watches is looked at.
+pub(crate) const KEY_PULSE: Duration = Duration::from_secs(1);
 /// What a run has open at once in this process, with room to spare: pipes, sockets, a listener, its scratch.
 pub(crate) const FILES_OF_RUN: u64 = 32;
 /// Databases, logs, results that are read.

@@ -46,7 +46,15 @@ impl Service {
         self.end_all();
         idle(self, LAST_PATIENCE).await;
         let service = Arc::clone(self);
-        let _ = tokio::task::spawn_blocking(move || service.traces.iter().for_each(Exporter::flush)).await;
+        let last = move || {
+            service.write_ends();
+            let left = service.unwritten.len();
+            if left > 0 {
+                tracing::error!(left, "ends of runs are not written down: the next service takes them for killed");
+            }
+            service.traces.iter().for_each(Exporter::flush);
+        };
+        let _ = tokio::task::spawn_blocking(last).await;
     }
 }
 

@@ -1,5 +1,5 @@
 //! The service's own eye on what others decide: ends runs that the kill switch or a revoked lease is for, drops those that
-//! have waited too long, and results that are too old.
+//! have waited too long, and results that are too old; writes ends that could not be written down before.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Goes on until the process ends.
 pub(crate) fn start(service: &Arc<Service>) -> Result<(), StateError> {
     let state = State::open_for_service(&service.settings.state_dir)?;
-    let service = Arc::clone(service);
+    let (writer, service) = (Arc::clone(service), Arc::clone(service));
     std::thread::spawn(move || {
         let (mut seen, mut swept) = (None, Instant::now());
         loop {
@@ -33,6 +33,13 @@ pub(crate) fn start(service: &Arc<Service>) -> Result<(), StateError> {
                 service.results.sweep(|id| service.is_going(id));
             }
             std::thread::sleep(LOOK_EVERY);
+        }
+    });
+    // Another one: who has the records may make it wait, and the kill switch does not.
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(SWEEP_EVERY);
+            writer.write_ends();
         }
     });
     Ok(())

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use hotcell_contract::{Happened, Outcome, RecordStatus, RunEvent, Started, Status, TerminalEvent};
 use hotcell_engine::{
     Asked, Audit, Call, ExecuteError, Progress, SandboxError, Sentinel, StateError, Told, Verb, Watch, audit_alert,
-    begin, end, execute, now, verify,
+    begin, end, execute, leave, now, verify,
 };
 use rustix::fs::MemfdFlags;
 
@@ -44,7 +44,6 @@ type Ended = (RecordStatus, Result<Box<Outcome>, Problem>);
 
 /// Begin, execute, end: the engine decides in each of them.
 fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
-    let denied = |problem: Problem| (RecordStatus::Denied, Err(problem.of_record(&run.id)));
     let alerted = Cell::new(false);
     let is_followed = run.how.is_kept || run.how.is_followed;
     let say = |event: RunEvent| {
@@ -61,23 +60,33 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
     };
     let watch = Watch { output: is_followed || run.how.transcript.is_some(), ..Watch::default() };
     let sentinel = Sentinel::new(&run.request_id, watch, &say);
+    // What cannot be written down does not run.
+    if service.unwritten.len() >= service.settings.concurrency {
+        let problem =
+            Problem::unavailable("unwritten", "the ends of earlier runs cannot be written down: come back later");
+        service.metrics.refused(&problem);
+        return (RecordStatus::Denied, Err(problem));
+    }
     let leased = job.leased.take();
     let start = Instant::now();
     let begun = begin(&mut service.state(), &job.request, &job.who, Some(&job.policy), leased.as_ref());
     run.trace.iter().for_each(|trace| trace.passed("record", start));
-    let begun = match begun {
+    let mut begun = match begun {
         Ok(begun) => begun,
         Err(error) => {
             if let StateError::Refused { class, why, .. } = &error {
                 sentinel.denied(*class, why);
             }
+            // What else goes wrong there is that it cannot be written down.
+            let is_on_record = matches!(error, StateError::Refused { .. } | StateError::Staging(_));
             let problem = Problem::from(error);
             service.metrics.refused(&problem);
-            return denied(problem);
+            let problem = if is_on_record { problem.of_record(&run.id) } else { problem };
+            return (RecordStatus::Denied, Err(problem));
         }
     };
     sentinel.admitted();
-    let outcome = match job.verb {
+    let mut outcome = match job.verb {
         Verb::Verify => checks(service, run, &job),
         Verb::Run | Verb::Exec => program(service, run, &mut job, begun.leased_run(), &sentinel),
     };
@@ -87,9 +96,16 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
     }
     let averages = sentinel.averages();
     let start = Instant::now();
-    let ended = end::<EndError>(&mut service.state(), &begun, outcome, &averages);
+    let written = end(&mut service.state(), &mut begun, &mut outcome, &averages);
+    let left = outcome.as_ref().map_or(Ok(()), |outcome| leave(&mut service.state(), &begun, outcome));
     run.trace.iter().for_each(|trace| trace.passed("record", start));
-    match ended {
+    if let Err(error) = written {
+        tracing::error!(run = run.id, %error, "the end of a run cannot be put on record: it is tried again");
+        service.unwritten.put_record(begun.into_ticket());
+    }
+    let was_called_off = matches!(outcome, Err(ExecuteError::Sandbox(SandboxError::Cancelled { .. })));
+    let ended = outcome.map_err(|error| not_carried_out(service, error));
+    match ended.and_then(|outcome| left.map(|()| outcome).map_err(Problem::from)) {
         Ok(mut outcome) => {
             outcome.attempt = job.attempt.max(outcome.attempt);
             if let (Some(why), Some(TerminalEvent::Cancelled)) = (run.called_off(), outcome.terminal_event) {
@@ -99,35 +115,20 @@ fn one(service: &Arc<Service>, run: &Arc<Run>, mut job: Job) -> Ended {
             sentinel.ended(&outcome);
             (status_of(&outcome), Ok(Box::new(outcome)))
         }
-        Err(error) => {
-            let problem = match error {
-                EndError::Execute(ExecuteError::Sandbox(SandboxError::Cancelled { .. })) => {
-                    let problem = Problem::from(ExecuteError::Sandbox(SandboxError::Cancelled { signal: 0 }));
-                    sentinel.failed(&problem.detail);
-                    return (RecordStatus::Killed, Err(problem.of_record(&run.id)));
-                }
-                EndError::Execute(ExecuteError::Sandbox(SandboxError::LauncherDied)) => {
-                    service.broken.send_replace(true);
-                    Problem::unavailable(
-                        "launcher",
-                        "nothing can run here any more: the service has to be started again",
-                    )
-                }
-                EndError::Execute(error) => Problem::from(error),
-                EndError::State(error) => Problem::from(error),
-            };
+        Err(problem) => {
             sentinel.failed(&problem.detail);
-            (RecordStatus::Failed, Err(problem.of_record(&run.id)))
+            let status = if was_called_off { RecordStatus::Killed } else { RecordStatus::Failed };
+            (status, Err(problem.of_record(&run.id)))
         }
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-enum EndError {
-    #[error(transparent)]
-    Execute(#[from] ExecuteError),
-    #[error(transparent)]
-    State(#[from] StateError),
+fn not_carried_out(service: &Service, error: ExecuteError) -> Problem {
+    if !matches!(error, ExecuteError::Sandbox(SandboxError::LauncherDied)) {
+        return Problem::from(error);
+    }
+    service.broken.send_replace(true);
+    Problem::unavailable("launcher", "nothing can run here any more: the service has to be started again")
 }
 
 fn program(

@@ -98,11 +98,15 @@ fn a_signal_to_hotcell_calls_the_run_off() {
 
 #[test]
 fn a_program_that_does_not_hear_is_killed_after_the_grace() {
-    let mut run = ready(attack("ignores-term").flag("--grace", "200ms"));
-    run.signal("INT");
-    assert_eq!(run.end().0, 130);
-    assert_eq!(run.watch.result()["terminal_event"], "Cancelled");
-    run.watch.nothing_left();
+    for (program, signal) in [(attack("ignores-term"), 9), (exec(&["sh", "-c", "echo ready; exec sleep 600"]), 15)] {
+        let mut run = ready(program.flag("--grace", "200ms"));
+        run.signal("INT");
+        // The exit status is by the caller's signal, the result by the kernel's word.
+        assert_eq!(run.end().0, 130);
+        let result = run.watch.result();
+        assert_eq!((&result["terminal_event"], &result["signal"]), (&"Cancelled".into(), &signal.into()));
+        run.watch.nothing_left();
+    }
 }
 
 #[test]

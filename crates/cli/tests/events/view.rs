@@ -70,7 +70,7 @@ fn ctrl_c_leaves_a_clean_terminal() {
     let mut child = on_terminal(&place, 80, &[], "-- sleep 3600");
     until(&mut child, "\x1b8");
     child.stdin.as_mut().expect("piped").write_all(b"\x03").expect("a pipe");
-    until(&mut child, "called off by signal 2");
+    until(&mut child, "called off, signal 15");
     let rest = end(child);
     assert!(!rest.stdout.contains("memory ["), "{}", rest.stdout);
 }

@@ -123,6 +123,29 @@ fn what_is_no_web_socket_or_not_ones_own_is_refused() {
     service.get(&at).is_problem(404, None, &["no such run"]);
 }
 
+#[test]
+fn a_key_that_is_revoked_is_listened_to_no_more_and_another_is() {
+    let place = Place::new();
+    let (a, b) = (place.key(&[]), place.key(&[]));
+    let mut service = place.serve(&[]);
+    let mut talks = [&a, &b].map(|key| {
+        service.key = Some(key.clone());
+        let id = attachable(&service, &json!({ "code": ECHO }));
+        let mut socket = Socket::open(&service, &format!("/v1/runs/{id}/attach"));
+        until(&mut socket, "exec_event.STARTED");
+        (id, socket)
+    });
+    assert_eq!(place.go(&["keys", "revoke", a.split('_').nth(1).expect("it has parts")]).code, 0);
+    let (id, socket) = &mut talks[0];
+    assert_eq!(socket.closed(), (1008, "the key was revoked".into()));
+    // He is gone, and so is his run.
+    assert_eq!(service.ended(id)["status"], "killed");
+    let (id, socket) = &mut talks[1];
+    socket.say(&json!({ "stdin": "still\n", "close_stdin": true }));
+    assert_eq!(socket.closed(), (1000, "the run has ended".into()));
+    assert_eq!(service.ended(id)["outcome"]["stdout"], "got still\nend\n");
+}
+
 /// A program that reads nothing does not keep its caller from being heard.
 #[test]
 fn who_writes_what_nobody_reads_is_heard_all_the_same() {

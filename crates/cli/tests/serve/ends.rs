@@ -1,7 +1,10 @@
 //! The end of the service, in order and out of order: nothing is orphaned, nothing is stuck, results stay.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
+use crate::client::request;
 use crate::harness::*;
 
 #[test]
@@ -38,6 +41,8 @@ fn what_is_going_at_the_deadline_is_ended_and_on_record() {
     assert_eq!((&run["status"], &run["outcome"]["message"]), (&json!("killed"), &json!("the service ended")));
     let run = service.ended(&waiting);
     assert_eq!((&run["status"], &run["problem"]["type"]), (&json!("killed"), &json!("urn:hotcell:problem:closing")));
+    // Nothing was put on record of it.
+    assert!(run["problem"]["record_id"].is_null(), "{run}");
     place.is_whole();
 }
 
@@ -59,11 +64,59 @@ fn killed_and_started_again_nothing_is_orphaned_or_stuck() {
         let run = service.ended(id);
         assert_eq!((&run["status"], &run["problem"]["failure_class"]), (&json!("killed"), &json!("SetupFailure")));
         assert!(run["problem"]["detail"].as_str().expect("text").contains("the service ended"), "{run}");
+        // One had begun, and is on record.
+        let begun = *id == going;
+        assert_eq!((run["started_at"].is_string(), &run["problem"]["record_id"] == id), (begun, begun), "{run}");
     }
     assert!(place.records(&["--status", "running"]).is_empty());
     assert_eq!(place.records(&["--status", "killed"]).len(), 1);
     assert_eq!(service.run(&json!({ "command": ["true"] }))["status"], "pass");
     place.is_whole();
+}
+
+#[test]
+fn an_end_that_cannot_be_written_down_is_told_and_written_when_it_can_be() {
+    let place = Place::new();
+    let service = place.serve(&["--concurrency", "2"]);
+    let kept = service.sleeper();
+    let mut waits = service.connect();
+    let body = json!({ "command": ["sleep", "3000"] }).to_string();
+    waits.send(request("POST", "/v1/runs", &["Content-Type: application/json"], body.as_bytes()));
+    let with = |status: &str| place.records(&["--status", status]);
+    wait_until("both are on record", || with("running").len() == 2);
+    // As on a disk that is full: neither the log nor a result can be written.
+    let audit = std::fs::read_dir(place.state().join("audit")).expect("it is there").flatten().map(|file| file.path());
+    let logs: Vec<_> = audit.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    let allow = |of_log: u32, of_results: u32| {
+        for (path, mode) in
+            logs.iter().map(|log| (log.clone(), of_log)).chain([(place.state().join("service/runs"), of_results)])
+        {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("our own");
+        }
+    };
+    allow(0, 0o500);
+    for record in with("running") {
+        let id = record["record_id"].as_str().expect("an id");
+        assert_eq!(service.ask("DELETE", &format!("/v1/runs/{id}"), &[], b"").status, 202);
+    }
+    // Who waits and who comes back have the truth, the operator a word in the log, and nobody anything new.
+    let run = waits.answer().json();
+    assert_eq!((&run["status"], &run["outcome"]["terminal_event"]), (&json!("killed"), &json!("Cancelled")), "{run}");
+    let run = service.ended(&kept);
+    assert_eq!((&run["status"], &run["outcome"]["terminal_event"]), (&json!("killed"), &json!("Cancelled")), "{run}");
+    assert_eq!(with("running").len(), 2);
+    assert_eq!(place.log().matches("cannot be put on record").count(), 2, "{}", place.log());
+    let refused = service.post("/v1/runs", &json!({ "command": ["true"] }));
+    refused.is_problem(503, None, &["cannot be written down"]);
+    allow(0o600, 0o700);
+    wait_until("the ends are on record", || with("killed").len() == 2);
+    wait_until("it serves again", || service.post("/v1/runs", &json!({ "command": ["true"] })).status == 200);
+    service.signal("TERM");
+    assert_eq!(service.wait(), Some(0));
+    let log = place.go(&["audit", "export"]).stdout;
+    assert_eq!(log.matches("exec_event.KILLED").count(), 2, "each is told once: {log}");
+    place.is_whole();
+    assert_eq!(place.serve(&[]).ended(&kept)["outcome"]["terminal_event"], "Cancelled");
 }
 
 #[test]

@@ -75,6 +75,23 @@ fn events_come_while_it_runs_and_end_with_it() {
 }
 
 #[test]
+fn what_ended_a_run_that_was_called_off_is_told_as_it_was() {
+    let place = Place::new();
+    let service = place.serve(&[]);
+    for (trap, signal) in [("", 15), ("trap '' TERM; ", 9)] {
+        let script = format!("{trap}echo up; while :; do sleep 1; done");
+        let body = json!({ "command": ["sh", "-c", script], "limits": { "grace_ms": 100 } });
+        let id = service.start(&body);
+        let mut stream = Stream::open(&service, &id, &[]);
+        stream.until("exec_event.OUTPUT");
+        service.ask("DELETE", &format!("/v1/runs/{id}"), &[], b"");
+        assert_eq!(stream.until("exec_event.KILLED").1["data"]["signal"], signal);
+        let outcome = service.ended(&id)["outcome"].clone();
+        assert_eq!((&outcome["signal"], &outcome["exit_code"]), (&json!(signal), &json!(null)), "{outcome}");
+    }
+}
+
+#[test]
 fn who_comes_again_goes_on_where_he_was() {
     let place = Place::new();
     let service = place.serve(&[]);
@@ -135,6 +152,25 @@ fn streams_are_of_a_tenants_own_runs_and_are_so_many() {
         connection.send(request("GET", &format!("/v1/runs/{id}/events"), &[&key], b""));
         connection.head().0 == 200
     });
+}
+
+#[test]
+fn a_key_that_is_revoked_ends_its_streams_and_no_others() {
+    let place = Place::new();
+    let (a, b) = (place.key(&[]), place.key(&[]));
+    let mut service = place.serve(&[]);
+    service.key = Some(b.clone());
+    let code = "import time\nwhile True: print('on', flush=True); time.sleep(0.01)";
+    let id = service.start(&json!({ "code": code }));
+    let mut streams = [a.clone(), b].map(|key| Stream::open(&service, &id, &[&format!("X-API-Key: {key}")]));
+    streams.iter_mut().for_each(|stream| drop(stream.until("exec_event.OUTPUT")));
+    assert_eq!(place.go(&["keys", "revoke", a.split('_').nth(1).expect("it has parts")]).code, 0);
+    let [hers, mut his] = streams;
+    // However much there is to tell.
+    assert_eq!(hers.rest().last().expect("some").1, "closed");
+    his.until("exec_event.OUTPUT");
+    service.ask("DELETE", &format!("/v1/runs/{id}"), &[], b"");
+    assert_eq!(his.rest().last().expect("some").1, "exec_event.KILLED");
 }
 
 #[test]

@@ -136,6 +136,28 @@ fn scopes_and_policies_are_those_of_the_key() {
 }
 
 #[test]
+fn who_has_a_policy_that_was_deleted_is_told_of_his_own_alone() {
+    let place = Place::new();
+    place.define("mine", "");
+    place.define("secret", "");
+    let (both, one) = (place.key(&["--policy", "mine", "--policy", "fast"]), place.key(&["--policy", "mine"]));
+    let mut service = place.serve(&[]);
+    let body = json!({ "command": ["true"] });
+    service.key = Some(one.clone());
+    assert_eq!(service.run(&body)["status"], "pass");
+    assert_eq!(place.go(&["policy", "delete", "mine"]).code, 0);
+    for (key, instead) in [(one, "ask the operator"), (both.clone(), "use one of fast")] {
+        service.key = Some(key);
+        let problem = service.post("/v1/runs", &body).is_problem(422, Some("policy_id"), &["`mine`", instead]);
+        let detail = problem["detail"].as_str().expect("a sentence");
+        assert!(!detail.contains("secret") && !detail.contains("standard"), "{detail}");
+    }
+    service.key = Some(both);
+    let named = service.post("/v1/runs", &json!({ "command": ["true"], "policy_id": "fast" }));
+    assert_eq!(named.json()["outcome"]["status"], "pass", "{}", named.text());
+}
+
+#[test]
 fn elsewhere_than_on_loopback_there_must_be_keys() {
     let place = Place::new();
     place.go(&["serve", "--listen", "0.0.0.0:0"]).refused(&["0.0.0.0:0", "no keys"]);

@@ -62,6 +62,20 @@ fn who_waits_too_long_is_told_and_on_record() {
 }
 
 #[test]
+fn what_is_called_off_in_the_queue_names_no_record() {
+    let place = Place::new();
+    let service = place.serve(&["--concurrency", "1"]);
+    let going = service.sleeper();
+    let waits = service.start(&json!({ "command": ["true"] }));
+    assert_eq!(service.ask("DELETE", &format!("/v1/runs/{waits}"), &[], b"").status, 202);
+    let run = service.ended(&waits);
+    assert_eq!(run["problem"]["type"], "urn:hotcell:problem:cancelled", "{run}");
+    assert!(run["problem"]["record_id"].is_null() && run["started_at"].is_null(), "{run}");
+    let records = place.records(&[]);
+    assert_eq!((records.len(), &records[0]["record_id"]), (1, &json!(going)));
+}
+
+#[test]
 fn quotas_of_a_policy_are_told_with_their_time() {
     let place = Place::new();
     place.define("few", "max_executions_per_minute = 2");

@@ -201,6 +201,28 @@ fn nothing_of_what_it_says_is_lost() {
 }
 
 #[test]
+fn a_key_that_is_revoked_is_listened_to_no_more_and_another_is() {
+    let place = Place::new();
+    let (a, b) = (place.key(&[]), place.key(&[]));
+    let mut service = place.serve(&[]);
+    let [mut hers, mut his] = [&a, &b].map(|key| {
+        service.key = Some(key.clone());
+        let mut socket = Socket::open(&service, AT);
+        socket.say(&init("bash", "echo up; read x; echo got $x"));
+        while next(&mut socket).expect("it is open")["type"] != "data" {}
+        socket
+    });
+    assert_eq!(place.go(&["keys", "revoke", a.split('_').nth(1).expect("it has parts")]).code, 0);
+    let (messages, _, closed) = all(&mut hers);
+    assert_eq!(messages, [json!({ "type": "error", "message": "the key was revoked" })]);
+    assert_eq!(closed.0, 4002);
+    wait_until("its end", || place.records(&["--status", "killed"]).len() == 1);
+    his.say(&json!({ "type": "data", "stream": "stdin", "data": "still\n" }));
+    let (_, said, closed) = all(&mut his);
+    assert_eq!((said.as_str(), closed), ("got still\n", done()));
+}
+
+#[test]
 fn without_a_key_there_is_no_socket() {
     let place = Place::new();
     let token = place.key(&[]);

@@ -1,7 +1,7 @@
 //! A service that root has started: who its processes are, seen from /proc, and that cells hold all the same.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use serde_json::json;
@@ -182,6 +182,27 @@ fn a_state_that_root_has_begun_is_handed_over_and_root_can_still_use_it() {
         let meta = std::fs::symlink_metadata(path).expect("it is there");
         assert_eq!((meta.uid(), meta.gid()), (id, id), "{}", path.display());
     });
+}
+
+#[test]
+fn a_state_behind_a_closed_directory_is_said_to_be() {
+    if skipped() {
+        return;
+    }
+    let place = Place::new();
+    let closed = place.dir.join("closed");
+    let open_to = |mode| std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode)).expect("ours");
+    std::fs::create_dir(&closed).expect("our own directory");
+    open_to(0o700);
+    let (state, above) = (closed.join("state"), format!("`{}` is closed", closed.display()));
+    let state = state.to_str().expect("UTF-8");
+    let ran = place.go(&["serve", "--listen", "127.0.0.1:0", "--state-dir", state]);
+    let id = std::fs::metadata(state).expect("it is made").uid().to_string();
+    ran.refused(&[&id, state, &above, "chmod", "--user", "--state-dir"]);
+    place.go(&["keys", "list", "--state-dir", state]).refused(&[&id, state, &above, "chmod"]);
+    open_to(0o711);
+    let service = place.serve(&["--state-dir", state]);
+    assert_eq!(service.run(&json!({ "command": ["true"] }))["status"], "pass");
 }
 
 #[test]

@@ -71,6 +71,11 @@ impl State {
         Ok(self.store.has_api_keys()?)
     }
 
+    /// Whether it was made here, and not revoked since.
+    pub fn is_api_key(&self, key_id: &str) -> Result<bool, StateError> {
+        Ok(self.store.api_key(key_id)?.is_some_and(|(key, _)| key.revoked_at.is_none()))
+    }
+
     pub fn revoke_api_key(&mut self, key_id: &str, by: &str) -> Result<(), StateError> {
         let is_there = self.store.revoke_api_key(key_id, by, &now())?;
         if !is_there {

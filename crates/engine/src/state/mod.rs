@@ -12,6 +12,7 @@ mod permits;
 mod store;
 mod switches;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -96,14 +97,22 @@ pub struct State {
     audit: Audit,
 }
 
-/// A run that was admitted and has not ended.
+/// A run that was admitted, and whose end is not written down yet.
 pub struct Ticket {
     record: ExecutionRecord,
+    /// What the audit log is still to be told of its end.
+    entries: VecDeque<(String, Value)>,
 }
 
 impl Ticket {
     pub fn record_id(&self) -> &str {
         &self.record.record_id
+    }
+
+    /// It has ended as its record says now.
+    fn ends(&mut self, name: &str) {
+        self.record.completed_at = Some(now());
+        self.entries.push_back((format!("exec_event.{name}"), event(&self.record)));
     }
 }
 
@@ -227,7 +236,7 @@ impl State {
             self.deny_record(record, class, &refusal.to_string())?;
             return Err(StateError::Refused { class, why: refusal.to_string(), again_in: refusal.again_in() });
         }
-        let ticket = Ticket { record };
+        let ticket = Ticket { record, entries: VecDeque::new() };
         let verified = lease.map(|lease| json!({ "lease_id": lease.lease_id, "record_id": ticket.record.record_id }));
         let told = verified.map_or(Ok(()), |data| self.audit.append("lease_event.VERIFIED", data));
         if let Err(e) = told.and_then(|()| self.audit.append("exec_event.ADMITTED", event(&ticket.record))) {
@@ -268,31 +277,36 @@ impl State {
         Ok(self.store.put(&record, now_ms())?)
     }
 
-    /// Writes the end down. What the kill switch ended is told as such.
-    pub(crate) fn finish(
-        &mut self,
-        ticket: &Ticket,
-        outcome: &mut Outcome,
-        averages: &Averages,
-    ) -> Result<(), StateError> {
-        let mut record = ticket.record.clone();
-        if outcome.terminal_event == Some(TerminalEvent::Cancelled)
-            && let Some(switch) = self.store.switch_for(record.tenant_id.as_deref())?
-        {
+    /// What the kill switch or a revocation ended is told as such.
+    fn say_who_called_it_off(&self, record: &ExecutionRecord, outcome: &mut Outcome) -> Result<(), StateError> {
+        if outcome.terminal_event != Some(TerminalEvent::Cancelled) {
+            return Ok(());
+        }
+        if let Some(switch) = self.store.switch_for(record.tenant_id.as_deref())? {
             outcome.terminal_event = Some(TerminalEvent::KillSwitch);
             outcome.message = Some(format!("the kill switch is on, by {}: {}", switch.by, switch.reason));
-        } else if outcome.terminal_event == Some(TerminalEvent::Cancelled)
-            && let Some((by, reason)) = self.store.revocation_of_run(&record.record_id)?
-        {
+        } else if let Some((by, reason)) = self.store.revocation_of_run(&record.record_id)? {
             outcome.failure_class = Some(FailureClass::LeaseViolation);
             outcome.message = Some(format!("the lease was revoked by {by}: {reason}"));
         }
+        Ok(())
+    }
+
+    /// Writes the end down, see [`State::write_end`].
+    pub(crate) fn finish(
+        &mut self,
+        ticket: &mut Ticket,
+        outcome: &mut Outcome,
+        averages: &Averages,
+    ) -> Result<(), StateError> {
+        let known = self.say_who_called_it_off(&ticket.record, outcome);
+        let record = &mut ticket.record;
         if (outcome.failure_class, outcome.terminal_event)
             == (Some(FailureClass::LeaseViolation), Some(TerminalEvent::TimeoutViolation))
         {
             let data =
                 json!({ "lease_id": record.lease_id, "record_id": record.record_id, "message": outcome.message });
-            self.audit.append("lease_event.EXPIRED", data)?;
+            ticket.entries.push_back(("lease_event.EXPIRED".into(), data));
         }
         record.status = status_of(outcome);
         let name = match record.status {
@@ -309,34 +323,41 @@ impl State {
         (record.cpu_cores_average, record.cpu_cores_peak) = (averages.cpu_cores_average, averages.cpu_cores_peak);
         record.processes_average = averages.processes_average;
         record.processes_peak = outcome.usage.processes_peak.or(averages.processes_peak).map(|n| n as i64);
-        (record.completed_at, record.failure_class) = (Some(now()), outcome.failure_class);
+        record.failure_class = outcome.failure_class;
         record.error_message.clone_from(&outcome.message);
-        self.end(&record, name)
+        ticket.ends(name);
+        known?;
+        self.write_end(ticket)
     }
 
     /// A run that was admitted and could not be carried out.
-    pub(crate) fn fail(&mut self, ticket: &Ticket, why: &str) -> Result<(), StateError> {
-        let mut record = ticket.record.clone();
+    pub(crate) fn fail(&mut self, ticket: &mut Ticket, why: &str) -> Result<(), StateError> {
+        let record = &mut ticket.record;
         (record.status, record.failure_class) = (RecordStatus::Failed, Some(FailureClass::SetupFailure));
-        (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
-        self.end(&record, "FINISHED")
+        record.error_message = Some(why.to_owned());
+        ticket.ends("FINISHED");
+        self.write_end(ticket)
     }
 
     /// A run that was admitted, and called off before its program began.
-    pub(crate) fn cancel(&mut self, ticket: &Ticket, why: &str) -> Result<(), StateError> {
-        let mut record = ticket.record.clone();
-        record.status = RecordStatus::Killed;
-        (record.error_message, record.completed_at) = (Some(why.to_owned()), Some(now()));
-        self.end(&record, "KILLED")
+    pub(crate) fn cancel(&mut self, ticket: &mut Ticket, why: &str) -> Result<(), StateError> {
+        let record = &mut ticket.record;
+        (record.status, record.error_message) = (RecordStatus::Killed, Some(why.to_owned()));
+        ticket.ends("KILLED");
+        self.write_end(ticket)
     }
 
-    fn end(&mut self, record: &ExecutionRecord, name: &str) -> Result<(), StateError> {
+    /// What is not written down yet of an end. It may be tried until it succeeds: nothing is written twice.
+    pub fn write_end(&mut self, ticket: &mut Ticket) -> Result<(), StateError> {
         // It was written down when it began.
         if self.audit.is_empty() {
             return Err(AuditError::Damaged("its entries are gone".into()).into());
         }
-        self.audit.append(&format!("exec_event.{name}"), event(record))?;
-        Ok(self.store.finish(record)?)
+        while let Some((name, data)) = ticket.entries.front() {
+            self.audit.append(name, data.clone())?;
+            ticket.entries.pop_front();
+        }
+        Ok(self.store.finish(&ticket.record)?)
     }
 
     /// Something that an operator did.

@@ -30,7 +30,7 @@ use crate::run::Run;
 use crate::service::Service;
 use crate::settings::{MAX_WAITING, STREAM_PULSE};
 use crate::signals;
-use crate::streams::Seat;
+use crate::streams::{REVOKED, Seat};
 
 const NOT_YOURS: &str = "this run is not yours to talk to";
 
@@ -71,15 +71,14 @@ pub(super) async fn attach(
     let upgrade = upgrade.map_err(|e| {
         Problem::new(StatusCode::UPGRADE_REQUIRED, "web-socket", format!("this is for WebSockets: {}", e.body_text()))
     })?;
-    let seat = Seat::take(&service, &caller.tenant)?;
+    let mut seat = Seat::take(&service, &caller)?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     Ok(upgrade.on_upgrade(move |socket| async move {
-        talk(&service, &run, socket, keep).await;
-        drop(seat);
+        talk(&service, &run, socket, keep, &mut seat).await;
     }))
 }
 
-async fn talk(service: &Arc<Service>, run: &Arc<Run>, socket: WebSocket, keep: bool) {
+async fn talk(service: &Arc<Service>, run: &Arc<Run>, socket: WebSocket, keep: bool, seat: &mut Seat) {
     let input = run.to_stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
     let is_owner = input.is_some();
     let mut input = input.and_then(|fd| pipe::Sender::from_owned_fd(fd).ok());
@@ -88,6 +87,7 @@ async fn talk(service: &Arc<Service>, run: &Arc<Run>, socket: WebSocket, keep: b
     tokio::select! {
         () = tell(run, &mut out) => {}
         said = listen(service, run, &mut from, &mut input) => why = Some(said),
+        () = seat.revoked() => why = Some(Err(REVOKED)),
     }
     let is_left = is_owner && !keep && !run.has_ended();
     if is_left {

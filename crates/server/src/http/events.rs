@@ -1,5 +1,5 @@
 //! The events of a run as a stream (server-sent events). Each has its number as its id: who comes again with `Last-Event-ID`
-//! goes on where he was. Who was too slow, or came too late, is told how many he has missed.
+//! goes on where he was. Who was too slow, or came too late, is told how many he has missed; whose key is revoked is told so last.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::log::{Log, Page};
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::settings::STREAM_PULSE;
-use crate::streams::Seat;
+use crate::streams::{REVOKED, Seat};
 
 pub(super) async fn stream(
     State(service): State<Arc<Service>>,
@@ -44,18 +44,21 @@ pub(super) async fn stream(
                 Problem::field("Last-Event-ID", "it is none of the ids of these events: leave it out")
             })?,
         };
-    let reader =
-        Reader { _seat: Seat::take(&service, &caller.tenant)?, changes: log.changes(), log, seen, is_over: false };
-    let body = Body::from_stream(unfold(reader, |mut reader| async move {
-        let bytes = reader.next().await?;
-        Some((Ok::<_, Infallible>(bytes), reader))
+    let seat = Seat::take(&service, &caller)?;
+    let reader = Reader { changes: log.changes(), log, seen, is_over: false };
+    let body = Body::from_stream(unfold((reader, seat), |(mut reader, mut seat)| async move {
+        let bytes = tokio::select! {
+            biased;
+            () = seat.revoked(), if !reader.is_over => reader.sent_away(),
+            bytes = reader.next() => bytes?,
+        };
+        Some((Ok::<_, Infallible>(bytes), (reader, seat)))
     }));
     let content_type = HeaderValue::from_static("text/event-stream");
     Ok(([(header::CONTENT_TYPE, content_type)], body).into_response())
 }
 
 struct Reader {
-    _seat: Seat,
     log: Arc<Log>,
     changes: watch::Receiver<u64>,
     seen: u64,
@@ -65,21 +68,23 @@ struct Reader {
 impl Reader {
     /// What there is, as soon as there is something; a sign of life otherwise.
     async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if self.is_over {
-                return None;
-            }
+        while !self.is_over {
             self.changes.borrow_and_update();
             let page = self.log.after(self.seen);
             self.is_over = page.closed;
             if let Some(bytes) = self.written(&page) {
                 return Some(bytes);
             }
-            match timeout(STREAM_PULSE, self.changes.changed()).await {
-                Ok(_) => {}
-                Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
+            if !self.is_over && timeout(STREAM_PULSE, self.changes.changed()).await.is_err() {
+                return Some(Bytes::from_static(b": still there\n\n"));
             }
         }
+        None
+    }
+
+    fn sent_away(&mut self) -> Bytes {
+        self.is_over = true;
+        format!("event: closed\ndata: {{\"reason\":\"{REVOKED}\"}}\n\n").into()
     }
 
     fn written(&mut self, page: &Page) -> Option<Bytes> {

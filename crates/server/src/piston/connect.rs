@@ -34,7 +34,7 @@ use crate::run::{How, Run};
 use crate::service::Service;
 use crate::settings::STREAM_PULSE;
 use crate::signals;
-use crate::streams::Seat;
+use crate::streams::{REVOKED, Seat};
 use crate::transcript::{Piece, Transcript};
 use crate::waiting;
 
@@ -62,17 +62,16 @@ pub(super) async fn connect(
 ) -> Result<Response, Refusal> {
     caller.may(KeyScope::Run)?;
     let upgrade = upgrade.map_err(|_| Refusal::not_found())?;
-    let seat = Seat::take(&service, &caller.tenant)?;
+    let mut seat = Seat::take(&service, &caller)?;
     let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (mut out, mut from) = socket.split();
-        talk(&service, &caller, &mut out, &mut from).await;
-        drop(seat);
+        talk(&service, &caller, &mut out, &mut from, &mut seat).await;
     }))
 }
 
 /// From the first word to the last.
-async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from: &mut In) {
+async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from: &mut In, seat: &mut Seat) {
     let begun = match first(from).await {
         Ok(init) => begin(service, caller, init).await.map_err(|refusal| Ended::Said(refusal.message())),
         Err(ended) => Err(ended),
@@ -90,6 +89,7 @@ async fn talk(service: &Arc<Service>, caller: &auth::Caller, out: &mut Out, from
     let ended = tokio::select! {
         ended = tell(&begun, out) => ended,
         ended = listen(service, &begun, from, &mut input) => ended,
+        () = seat.revoked() => Ended::Said(REVOKED.into()),
     };
     drop(begun);
     let _ = timeout(LAST_WORDS, close(out, ended)).await;
