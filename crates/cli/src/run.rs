@@ -22,7 +22,7 @@ use crate::args::Output;
 use crate::args::cell::{self, CellArgs, Net, WatchArgs};
 use crate::args::runs::{ExecArgs, RunArgs};
 use crate::events::{self, Events};
-use crate::terminal::Raw;
+use crate::terminal::{Raw, Wanted};
 use crate::view::{self, Through, View};
 use crate::{exit, grants, languages, policy, progress, receipt, show, state, terminal};
 
@@ -193,7 +193,7 @@ fn cell(
         ("--result", args.result.as_deref()),
     ])?;
     is_heard(&args, &watch)?;
-    let terminal = terminal::wanted(&mut args, &watch)?;
+    let mut wanted = terminal::wanted(&mut args, &watch)?;
     // What is told of a run is told of its refusal too: where to comes first.
     let file = watch.events.as_deref().map(events::open).transpose()?;
     let events = Events::new(watch.events.zip(file));
@@ -224,6 +224,7 @@ fn cell(
     }
     let receipt = receipt::prepare(&args, &request, None)?;
     let signals = Signals::catch()?;
+    wanted.iter_mut().for_each(Wanted::follow);
     let json = args.output == Output::Json;
     let (stdout, stderr) = (std::io::stdout(), std::io::stderr());
     let keep = match json || args.result.is_some() || receipt.is_some() || leased.is_some() {
@@ -235,7 +236,15 @@ fn cell(
     let through = if watch.watch { draw(&events, every, json)? } else { None };
     let progress = progress::Line::new(!json && !args.quiet && through.is_none());
     let through = through.unwrap_or_default();
-    let told = |what: Progress<'_>| progress.tell(what);
+    let raw = Raw::default();
+    // Keys that nobody reads would be lost, Ctrl-C among them.
+    let takes_keys = wanted.is_some() && args.stdin.is_none() && stdin.is_some();
+    let told = |what: Progress<'_>| {
+        if takes_keys && matches!(what, Progress::Running) {
+            raw.begin();
+        }
+        progress.tell(what);
+    };
     let kept = state::begin(&args, &request, leased.as_ref()).inspect_err(|e| tell_refusal(&sentinel, e))?;
     if let Some(kept) = &kept {
         events.audit_to(kept.state.audit(), kept.begun.record_id());
@@ -249,13 +258,12 @@ fn cell(
         keep,
         cancel: Some(&signals),
         passed: None,
-        terminal: terminal.as_deref(),
+        terminal: wanted.as_ref().map(|wanted| &*wanted.terminal),
         lease: kept.as_ref().and_then(|kept| kept.begun.leased_run()),
         progress: Some(&told),
         sentinel: events.are_wanted().then_some(&sentinel),
         others: false,
     };
-    let raw = terminal.as_ref().map(|_| Raw::new());
     let outcome = execute(launcher, &request, call);
     drop((progress, through, raw));
     let audited = events.calm();

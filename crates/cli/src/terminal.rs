@@ -1,5 +1,6 @@
 //! `--tty`: the program has a terminal of its own, and the caller's is the way to it.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -15,8 +16,14 @@ use crate::args::cell::{CellArgs, WatchArgs};
 /// Where the caller has none: what terminals had.
 const USUAL: (u16, u16) = (24, 80);
 
+/// The program's, and who hears when the caller's has another size.
+pub(crate) struct Wanted {
+    pub(crate) terminal: Arc<Terminal>,
+    resized: Option<Resized>,
+}
+
 /// For the beginning, when there is one thread: signals are blocked thread by thread.
-pub(crate) fn wanted(args: &mut CellArgs, watch: &WatchArgs) -> anyhow::Result<Option<Arc<Terminal>>> {
+pub(crate) fn wanted(args: &mut CellArgs, watch: &WatchArgs) -> anyhow::Result<Option<Wanted>> {
     if !watch.tty {
         return Ok(None);
     }
@@ -32,8 +39,15 @@ pub(crate) fn wanted(args: &mut CellArgs, watch: &WatchArgs) -> anyhow::Result<O
     }
     let (rows, columns) = size().unwrap_or(USUAL);
     let terminal = Arc::new(Terminal::new(rows, columns).context("this host gives no terminal")?);
-    if let (Some(_), Ok(resized)) = (size(), Resized::catch()) {
-        let terminal = Arc::clone(&terminal);
+    let resized = size().and_then(|_| Resized::catch().ok());
+    Ok(Some(Wanted { terminal, resized }))
+}
+
+impl Wanted {
+    /// In a thread, so after the signals of ours were caught: one that is not blocked in it would end us.
+    pub(crate) fn follow(&mut self) {
+        let Some(resized) = self.resized.take() else { return };
+        let terminal = Arc::clone(&self.terminal);
         std::thread::spawn(move || {
             while resized.wait() {
                 if let Some((rows, columns)) = size() {
@@ -42,7 +56,6 @@ pub(crate) fn wanted(args: &mut CellArgs, watch: &WatchArgs) -> anyhow::Result<O
             }
         });
     }
-    Ok(Some(terminal))
 }
 
 fn size() -> Option<(u16, u16)> {
@@ -50,27 +63,26 @@ fn size() -> Option<(u16, u16)> {
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// The caller's terminal passes every key on, until this is dropped.
-pub(crate) struct Raw(Option<Termios>);
+/// The caller's terminal passes every key on, from [`Raw::begin`] until this is dropped.
+#[derive(Default)]
+pub(crate) struct Raw(OnceCell<Termios>);
 
 impl Raw {
-    pub(crate) fn new() -> Raw {
+    /// Once there is a program to take them.
+    pub(crate) fn begin(&self) {
         let stdin = std::io::stdin();
-        if !stdin.is_terminal() {
-            return Raw(None);
-        }
-        let before = tcgetattr(&stdin).ok();
-        if let Some(mut raw) = before.clone() {
-            raw.make_raw();
+        let Some(before) = stdin.is_terminal().then(|| tcgetattr(&stdin).ok()).flatten() else { return };
+        let mut raw = before.clone();
+        raw.make_raw();
+        if self.0.set(before).is_ok() {
             let _ = tcsetattr(&stdin, OptionalActions::Drain, &raw);
         }
-        Raw(before)
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        if let Some(before) = &self.0 {
+        if let Some(before) = self.0.get() {
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Drain, before);
         }
     }

@@ -75,7 +75,7 @@ impl Plan {
     /// Into a memory file: its length, the plan, the contents of the files.
     pub(crate) fn write(spec: &Spec, terminal: Option<&Terminal>) -> io::Result<OwnedFd> {
         let pair = |(k, v): &(OsString, OsString)| [k.as_bytes(), b"=", v.as_bytes()].concat();
-        let tty = terminal.and_then(Terminal::path);
+        let tty = terminal.map(Terminal::path).transpose()?;
         let tty = tty.map(|path| Tree { has_devices: true, ..Tree::new(path, TTY) });
         let plan = Plan {
             argv: spec.argv.iter().map(|a| a.clone().into_vec()).collect(),

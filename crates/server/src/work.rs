@@ -178,7 +178,7 @@ fn checks(service: &Service, run: &Run, job: &Job) -> Result<Outcome, ExecuteErr
                 run.log.push(RunEvent { at, request_id, phase, since_start_ms: 0, happened });
             }
             Told::Ended(phase) => {
-                run.trace.iter().for_each(|trace| trace.checked(&phase.name, began.get()));
+                run.trace.iter().for_each(|trace| trace.checked(phase, began.get()));
             }
             Told::Attempt(_) | Told::Skipped(_) => {}
         },

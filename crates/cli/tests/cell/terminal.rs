@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::Child;
+use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::Value;
 
 use crate::harness::*;
@@ -77,9 +77,10 @@ fn size(terminal: &OwnedFd, rows: u16, columns: u16) {
 
 #[test]
 fn the_program_has_a_terminal_and_what_it_says_is_one_stream() {
-    let source = "import os, sys\n\
+    let source = "import os, sys, termios\n\
                   assert all(os.isatty(fd) for fd in (0, 1, 2))\n\
                   assert os.ttyname(0) == '/dev/tty' and os.tcgetpgrp(0) == os.getpgrp()\n\
+                  assert termios.tcgetattr(0)[0] & 0o40000, 'UTF-8'\n\
                   print(os.get_terminal_size(), os.environ['TERM'])\n\
                   print('an error', file=sys.stderr)\n\
                   for name in ('/dev/tty', '/dev/stdout'): open(name, 'w').write('by name\\n')\n\
@@ -102,14 +103,18 @@ fn a_terminal_is_no_way_to_another_one() {
                   except PermissionError: print('refused')\n\
                   try: os.open('/proc/self/fd/0', os.O_RDWR)\n\
                   except OSError as e: print(e)\n\
+                  for what in (lambda: os.fchmod(0, 0o666), lambda: os.chmod('/dev/tty', 0o666), lambda: os.fchown(1, os.getuid(), os.getgid())):\n\
+                  \x20   try: what()\n\
+                  \x20   except OSError as e: print(e.strerror)\n\
                   print(sorted(os.listdir('/dev')))";
     let (_, stdout, result) = told(python(source), b"");
     assert_eq!(
         (&result["failure_class"], result["violations"].as_array().map(Vec::len)),
         (&"SyscallViolation".into(), Some(1))
     );
+    let read_only = "Read-only file system\r\n";
     let devices = "['fd', 'full', 'null', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'tty', 'urandom', 'zero']";
-    assert_eq!(stdout, format!("refused\r\n{devices}\r\n"));
+    assert_eq!(stdout, format!("refused\r\n{read_only}{read_only}{read_only}{devices}\r\n"));
 }
 
 #[test]
@@ -120,9 +125,13 @@ fn a_flood_is_counted_and_a_program_that_lets_go_of_its_terminal_goes_on() {
         (&"OutputLimitViolation".into(), &"fail".into()),
         "{result:#}"
     );
-    let source = "import os, time\nfor fd in (0, 1, 2): os.close(fd)\ntime.sleep(1)\nos._exit(7)";
-    let (ran, _, result) = told(python(source), b"");
-    assert_eq!((ran.code, &result["exit_code"]), (7, &7.into()), "{result:#}");
+    let source = "import os, time\n\
+                  for fd in (0, 1, 2): os.close(fd)\n\
+                  time.sleep(1)\n\
+                  open('/dev/tty', 'w').write('back\\n')\n\
+                  os._exit(7)";
+    let (ran, stdout, result) = told(python(source), b"");
+    assert_eq!((ran.code, &result["exit_code"], stdout.as_str()), (7, &7.into(), "back\r\n"), "{result:#}");
 }
 
 #[test]
@@ -164,6 +173,34 @@ fn a_terminal_that_is_gone_leaves_nothing_behind() {
     send(person.child.id(), "KILL");
     person.watch.end_of(&mut person.child);
     person.watch.nothing_left();
+}
+
+#[test]
+fn a_reader_who_leaves_hangs_up() {
+    let words = exec(&["yes"]).text().word("--tty").flag("--timeout", "170s").flag("--result", "result.json");
+    let (mut command, watch) = words.prepare();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("hotcell starts");
+    let mut byte = [0];
+    child.stdout.take().expect("piped").read_exact(&mut byte).expect("it says something");
+    watch.end_of(&mut child);
+    assert_eq!((&watch.result()["signal"], &watch.result()["terminal_event"]), (&1.into(), &Value::Null));
+    watch.nothing_left();
+}
+
+#[test]
+fn keys_are_the_programs_only_where_it_reads_them() {
+    let sleeper = || exec(&["sh", "-c", "echo up; sleep 1000"]).flag("--timeout", "170s");
+    let reads = Person::runs(sleeper());
+    let reads_not = Person::runs(sleeper().flag("--stdin", "/dev/null"));
+    for (mut person, is_raw) in [(reads, true), (reads_not, false)] {
+        person.sees("up");
+        let modes = || tcgetattr(&person.keyboard).expect("it is ours").local_modes;
+        assert_eq!(!modes().contains(LocalModes::ISIG), is_raw);
+        send(person.child.id(), "TERM");
+        let end = person.watch.end_of(&mut person.child);
+        assert_eq!((end, modes().contains(LocalModes::ISIG)), (143, true), "as it was");
+        person.watch.nothing_left();
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(super) fn restrict(plan: &Plan) -> io::Result<()> {
         granted.push(allow(&Path::new("/dev").join(name), device)?);
     }
     // By its inode, so by every name of it.
-    if plan.trees.iter().any(|tree| tree.cell == Path::new(TTY)) {
+    if plan.terminal {
         granted.push(allow(Path::new(TTY), device | AccessFs::IoctlDev)?);
     }
     if plan.limits.scratch > 0 {

@@ -2,14 +2,16 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::{Run, Step, crowd};
 use crate::filter::Needs;
 use crate::spec::Limits;
 use crate::sys::process::{self, CArray};
 use crate::sys::{seccomp, signal};
-use crate::wire::{self, Failure, FromCell, Plan};
+use crate::wire::{self, Failure, FromCell, Plan, TTY};
 
 /// Becomes the program, or says why not.
 pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
@@ -22,11 +24,9 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     let supervisor =
         process::duplicate_above(run.supervisor.as_fd(), open_files as i32).step("hand over the listener", "")?;
     let handover = std::os::fd::AsRawFd::as_raw_fd(&supervisor) as u32;
+    let terminal = plan.terminal.then(take_terminal).transpose().step("take the terminal", TTY)?;
     for (fd, number) in run.stdio.iter().zip(0..) {
-        process::place(fd.as_fd(), number).step("place the streams", "")?;
-    }
-    if plan.terminal {
-        rustix::process::ioctl_tiocsctty(&run.stdio[0]).step("take the terminal", "")?;
+        process::place(terminal.as_ref().unwrap_or(fd).as_fd(), number).step("place the streams", "")?;
     }
     limits(&plan.limits, run.count_clones)?;
     process::close_on_exec_from(3).step("close other fds", "")?;
@@ -49,6 +49,14 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     let errno = execute(&candidates, &argv, &env);
     let _ = wire::send(&supervisor, &FromCell::NotExecuted { errno }, &[]);
     process::exit_now(127)
+}
+
+/// By its name in the cell, where it is read-only: by the fd that was handed in, whose mount is the host's, it could be opened to
+/// others with fchmod.
+fn take_terminal() -> io::Result<OwnedFd> {
+    let terminal = rustix::fs::open(TTY, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::process::ioctl_tiocsctty(&terminal)?;
+    Ok(terminal)
 }
 
 fn strings(bytes: &[Vec<u8>]) -> Result<Vec<CString>, Failure> {

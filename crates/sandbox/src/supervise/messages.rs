@@ -35,6 +35,9 @@ impl State<'_> {
                 self.cell = None;
                 self.listener = None;
                 self.input.close();
+                if self.terminal.take().is_some() {
+                    self.stdout.end_of_terminal();
+                }
             }
         }
         Ok(())

@@ -64,7 +64,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
     })?;
     let (run, run_theirs) = socket::pair().map_err(io("make a socket"))?;
     let (cell, cell_theirs) = socket::pair().map_err(io("make a socket"))?;
-    let Ends { theirs, stdin, stdout, stderr } = Ends::new(streams.terminal).map_err(io("make the streams"))?;
+    let Ends { theirs, stdin, stdout, stderr, held } = Ends::new(streams.terminal).map_err(io("make the streams"))?;
     let fds = [&run_theirs, &cell_theirs, &plan].into_iter().chain(&theirs);
     let fds: Vec<_> = fds.chain(container.as_ref().map(|made| &made.init)).map(AsFd::as_fd).collect();
     launcher.ask(&fds, next).map_err(|error| match error.kind() {
@@ -82,6 +82,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
         spec,
         cancel: streams.cancel,
         passed: streams.passed,
+        terminal: streams.terminal.zip(held),
         egress: streams.egress.filter(|_| spec.network == Network::Brokered),
         attempts: None,
         run,
@@ -123,6 +124,8 @@ struct State<'a> {
     spec: &'a Spec,
     cancel: Option<&'a dyn crate::Cancel>,
     passed: Option<&'a crate::Passed>,
+    /// And its other end, which is held while a process of the cell may open it again.
+    terminal: Option<(&'a crate::Terminal, OwnedFd)>,
     egress: Option<&'a dyn Egress>,
     /// What it refuses, once it has begun.
     attempts: Option<Recorder>,
@@ -213,7 +216,7 @@ impl State<'_> {
         watch(Event::Cell, self.cell.as_ref().map(AsFd::as_fd), PollFlags::IN);
         watch(Event::Attempt, self.attempts.as_ref().map(AsFd::as_fd), PollFlags::IN);
         watch(Event::Notification, self.listener.as_ref().map(AsFd::as_fd), PollFlags::IN);
-        watch(Event::Stdout, self.stdout.source(), PollFlags::IN);
+        watch(Event::Stdout, self.stdout.source(), self.stdout.awaited());
         watch(Event::Stderr, self.stderr.source(), PollFlags::IN);
         watch(Event::StdoutSink, self.stdout.sink(), PollFlags::OUT);
         watch(Event::StderrSink, self.stderr.sink(), PollFlags::OUT);
@@ -266,6 +269,14 @@ impl State<'_> {
         }
         if matches!(event, Event::Stdout | Event::Stderr) {
             self.check_output();
+        }
+        // Where nobody reads any more; it is held open otherwise.
+        if self.stdout.is_done()
+            && self.gone.is_none()
+            && let Some((terminal, _)) = self.terminal.take()
+        {
+            self.input.close();
+            terminal.hang_up();
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::event::PollFlags;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
@@ -142,6 +143,8 @@ pub(super) struct Stream {
     sink: Option<Sink>,
     /// Read from the program, not yet taken by the caller. While there is any, nothing more is read.
     pending: Vec<u8>,
+    /// Nobody is left who could say more.
+    is_last: bool,
     /// The caller's pipe is full of what went there directly.
     full: bool,
     keep: Keep,
@@ -158,12 +161,27 @@ impl Stream {
         limit: u64,
     ) -> io::Result<Stream> {
         let sink = sink.map(Sink::open).transpose()?;
-        Ok(Stream { pipe, sink, pending: vec![], full: false, keep: Keep::new(keep), total: 0, limit, failed: None })
+        Ok(Stream {
+            pipe,
+            sink,
+            pending: vec![],
+            is_last: false,
+            full: false,
+            keep: Keep::new(keep),
+            total: 0,
+            limit,
+            failed: None,
+        })
     }
 
     /// The program's end, when there is room for what it says.
     pub(super) fn source(&self) -> Option<BorrowedFd<'_>> {
         if self.waits() { None } else { self.pipe.as_ref().map(AsFd::as_fd) }
+    }
+
+    /// What to wait for there: a terminal of which no more comes can always be written to, so that it is looked at.
+    pub(super) fn awaited(&self) -> PollFlags {
+        if self.is_last { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
     }
 
     /// The caller's end, when something waits for it.
@@ -198,6 +216,8 @@ impl Stream {
         buf.resize(buf.len().max(FIRST_CHUNK), 0);
         let n = match rustix::io::read(pipe, &mut buf[..]) {
             Ok(n) => n,
+            // The kernel has brought what was on its way before it says so.
+            Err(rustix::io::Errno::AGAIN) if self.is_last => 0,
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return 0,
             Err(_) => 0,
         };
@@ -217,6 +237,11 @@ impl Stream {
             buf.resize(2 * buf.len(), 0);
         }
         if is_passed_on { 0 } else { room }
+    }
+
+    /// All that it has said is there. Another process of the host's may hold it open: nobody waits for that one.
+    pub(super) fn end_of_terminal(&mut self) {
+        self.is_last = true;
     }
 
     /// From the program's pipe to the caller's, where nothing is to be kept: no byte is copied. False: not possible here.

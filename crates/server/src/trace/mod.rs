@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
-use hotcell_contract::{Outcome, RecordStatus};
+use hotcell_contract::{Outcome, Phase, RecordStatus, Tier};
 use hotcell_engine::{Program, Stage, Step, Verb};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -121,8 +121,10 @@ impl Trace {
         self.add(self.root, name, None, from, Instant::now());
     }
 
-    pub(crate) fn checked(&self, check: &str, from: Instant) {
-        self.add(self.root, "check", Some(check.to_owned()), from, Instant::now());
+    pub(crate) fn checked(&self, check: &Phase, from: Instant) {
+        // That of the last tier is the caller's own command.
+        let name = if check.tier == Some(Tier::L2) { "L2" } else { &check.name };
+        self.add(self.root, "check", Some(name.to_owned()), from, Instant::now());
     }
 
     pub(crate) fn planned(&self, from: Instant, took: Duration) {
