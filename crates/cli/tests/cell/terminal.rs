@@ -147,6 +147,8 @@ fn somebody_at_a_terminal_talks_to_a_shell() {
     });
     // Ctrl-C is the program's, not ours.
     person.types("\x03");
+    let has_prompt = |screen: &str| screen.rsplit_once("^C").is_some_and(|(_, after)| after.contains("ready>"));
+    wait_until("a prompt", || has_prompt(&person.screen.lock().expect("ours")));
     person.types("echo in$((0))terrupted $?\r");
     person.sees("in0terrupted 130");
     size(&OwnedFd::from(person.keyboard.try_clone().expect("a copy")), 25, 90);

@@ -184,7 +184,12 @@ fn a_program_with_a_terminal_is_typed_to_and_resized() {
     socket.say(&json!({ "resize": { "rows": 25, "columns": 90 } }));
     socket.say(&json!({ "stdin": "stty size; cat\r" }));
     shown(&mut socket, "25 90\r\n");
+    socket.say(&json!({ "stdin": "typed\r" }));
+    // By the terminal, and by the program.
+    shown(&mut socket, "typed\r\ntyped\r\n");
     socket.send(2, b"\x03");
+    // What is typed before that, a shell may throw away.
+    shown(&mut socket, "ready>");
     socket.say(&json!({ "stdin": "echo in$((0))terrupted $?; exit 5\r" }));
     shown(&mut socket, "in0terrupted 130");
     let outcome = service.ended(&id)["outcome"].clone();
