@@ -39,7 +39,8 @@ pub(crate) fn wanted(args: &mut CellArgs, watch: &WatchArgs) -> anyhow::Result<O
     }
     let (rows, columns) = size().unwrap_or(USUAL);
     let terminal = Arc::new(Terminal::new(rows, columns).context("this host gives no terminal")?);
-    let resized = size().and_then(|_| Resized::catch().ok());
+    let has_one = std::io::stdout().is_terminal() || std::io::stdin().is_terminal();
+    let resized = has_one.then(|| Resized::catch().ok()).flatten();
     Ok(Some(Wanted { terminal, resized }))
 }
 

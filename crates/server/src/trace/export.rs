@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::time::{Duration, Instant};
 
 use hotcell_engine::addresses_of;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::Told;
 use super::target::Target;
 
 /// Runs whose spans wait for the thread.
@@ -37,7 +38,7 @@ struct Counted {
 }
 
 enum Word {
-    Spans(Vec<Value>),
+    Spans(Told),
     Flush(Sender<()>),
 }
 
@@ -45,14 +46,15 @@ impl Exporter {
     pub(crate) fn start(target: Target) -> io::Result<Exporter> {
         let (say, heard) = sync_channel(WAITING);
         let counted = Arc::new(Counted::default());
-        let mut sender = Pending { target, spans: vec![], counted: Arc::clone(&counted), due: None, failures: 0 };
+        let mut sender =
+            Pending { target, spans: vec![], count: 0, counted: Arc::clone(&counted), due: None, failures: 0 };
         std::thread::Builder::new().name("traces".into()).spawn(move || sender.serve(&heard))?;
         Ok(Exporter { say, counted })
     }
 
-    pub(crate) fn put(&self, spans: Vec<Value>) {
-        let count = spans.len() as u64;
-        if self.say.try_send(Word::Spans(spans)).is_err() {
+    pub(crate) fn put(&self, told: Told) {
+        let count = told.count as u64;
+        if self.say.try_send(Word::Spans(told)).is_err() {
             self.counted.dropped.fetch_add(count, Ordering::Relaxed);
         }
     }
@@ -60,8 +62,9 @@ impl Exporter {
     /// What is there is sent now, or never.
     pub(crate) fn flush(&self) {
         let (done, waits) = channel();
-        if self.say.try_send(Word::Flush(done)).is_ok() {
-            let _ = waits.recv_timeout(LAST_PATIENCE);
+        let is_heard = self.say.try_send(Word::Flush(done)).is_ok();
+        if !is_heard || waits.recv_timeout(LAST_PATIENCE).is_err() {
+            tracing::error!("the last traces are lost: the collector does not take them in time");
         }
     }
 
@@ -73,7 +76,9 @@ impl Exporter {
 
 struct Pending {
     target: Target,
-    spans: Vec<Value>,
+    /// Those of a run each, and how many they are together.
+    spans: Vec<String>,
+    count: usize,
     counted: Arc<Counted>,
     /// When they are to be sent, or tried again.
     due: Option<Instant>,
@@ -94,7 +99,7 @@ impl Pending {
                 Some(due) => heard.recv_timeout(due.saturating_duration_since(Instant::now())),
             };
             match word {
-                Ok(Word::Spans(spans)) => self.take(spans),
+                Ok(Word::Spans(told)) => self.take(told),
                 Ok(Word::Flush(done)) => {
                     self.failures = TRIES;
                     self.send();
@@ -106,14 +111,15 @@ impl Pending {
         }
     }
 
-    fn take(&mut self, spans: Vec<Value>) {
-        if self.spans.len() + spans.len() > MAX_PENDING {
-            self.counted.dropped.fetch_add(spans.len() as u64, Ordering::Relaxed);
+    fn take(&mut self, Told { count, json }: Told) {
+        if self.count + count > MAX_PENDING {
+            self.counted.dropped.fetch_add(count as u64, Ordering::Relaxed);
             return;
         }
-        self.spans.extend(spans);
+        self.spans.push(json);
+        self.count += count;
         let now = Instant::now();
-        if self.spans.len() >= BATCH && self.failures == 0 {
+        if self.count >= BATCH && self.failures == 0 {
             self.due = Some(now);
         }
         self.due.get_or_insert(now + LINGER);
@@ -125,7 +131,7 @@ impl Pending {
             self.failures = 0;
             return;
         }
-        let count = self.spans.len() as u64;
+        let count = self.count as u64;
         let sent = self.post();
         match sent {
             Ok(()) => {
@@ -144,19 +150,24 @@ impl Pending {
                 self.counted.dropped.fetch_add(count, Ordering::Relaxed);
             }
         }
-        (self.spans, self.failures) = (vec![], 0);
+        (self.spans, self.count, self.failures) = (vec![], 0, 0);
     }
 
     fn post(&self) -> Result<(), Failed> {
         let scope = json!({ "name": "hotcell", "version": env!("CARGO_PKG_VERSION") });
-        let body = json!({ "resourceSpans": [{
-            "resource": self.target.resource,
-            "scopeSpans": [{ "scope": scope, "spans": self.spans }],
-        }] });
+        let (resource, spans) = (&self.target.resource, self.spans.join(","));
+        let body = format!(
+            r#"{{"resourceSpans":[{{"resource":{resource},"scopeSpans":[{{"scope":{scope},"spans":[{spans}]}}]}}]}}"#
+        );
         let until = Instant::now() + self.target.time;
         let mut stream = connect(&self.target, until).map_err(Failed::ForNow)?;
-        let later = |error: io::Error| Failed::ForNow(error.to_string());
-        let status = converse(&mut stream, &self.target, body.to_string().as_bytes(), until).map_err(later)?;
+        let later = |error: io::Error| {
+            Failed::ForNow(match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => "it does not answer in time".into(),
+                _ => error.to_string(),
+            })
+        };
+        let status = converse(&mut stream, &self.target, body.as_bytes(), until).map_err(later)?;
         match status {
             200..=299 => Ok(()),
             429 | 502 | 503 | 504 => Err(Failed::ForNow(format!("it answers {status}"))),
@@ -204,18 +215,31 @@ fn converse(stream: &mut TcpStream, target: &Target, body: &[u8], until: Instant
         let written = stream.write(rest)?;
         rest = rest.get(written..).filter(|_| written > 0).ok_or(io::ErrorKind::WriteZero)?;
     }
-    let mut answer = vec![];
-    while !answer.ends_with(b"\n") && answer.len() < MAX_ANSWER {
+    let no_http = || io::Error::other("it does not speak HTTP");
+    let mut left_of_answer = MAX_ANSWER;
+    loop {
+        let first = line(stream, until, &mut left_of_answer)?;
+        let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+        match status.ok_or_else(no_http)? {
+            // Not the answer yet.
+            100..=199 => while !line(stream, until, &mut left_of_answer)?.trim_end().is_empty() {},
+            status => return Ok(status),
+        }
+    }
+}
+
+fn line(stream: &mut TcpStream, until: Instant, most: &mut usize) -> io::Result<String> {
+    let mut line = vec![];
+    while !line.ends_with(b"\n") {
         stream.set_read_timeout(Some(left(until)?))?;
         let mut byte = [0u8];
+        *most = most.checked_sub(1).ok_or(io::ErrorKind::InvalidData)?;
         if stream.read(&mut byte)? == 0 {
             break;
         }
-        answer.push(byte[0]);
+        line.push(byte[0]);
     }
-    let line = String::from_utf8_lossy(&answer);
-    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
-    status.ok_or_else(|| io::Error::other("it does not speak HTTP"))
+    Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
 fn left(until: Instant) -> io::Result<Duration> {

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 use super::attribute;
 
 const OTLP_PORT: u16 = 4318;
+/// What the message is framed by.
+const OURS: [&str; 5] = ["connection", "content-length", "content-type", "host", "transfer-encoding"];
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 
 /// A collector.
@@ -96,13 +98,22 @@ fn place(name: &'static str, url: &str) -> Result<(String, u16, String), BadTarg
         }
         _ => return Err(no_url()),
     }
-    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@')).ok_or_else(no_url)?;
+    let authority = uri.authority().ok_or_else(no_url)?;
+    if authority.as_str().contains('@') {
+        return Err(bad(name, "...", "has a name or a word in it: give it in OTEL_EXPORTER_OTLP_HEADERS"));
+    }
     let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
     let host = host.strip_suffix('.').map(str::to_owned).unwrap_or(host);
+    let port = match authority.as_str().get(authority.host().len()..).unwrap_or_default() {
+        "" => OTLP_PORT,
+        port => {
+            port.strip_prefix(':').and_then(|port| port.parse().ok()).filter(|port| *port > 0).ok_or_else(no_url)?
+        }
+    };
     if host.is_empty() || uri.query().is_some() {
         return Err(no_url());
     }
-    Ok((host, authority.port_u16().unwrap_or(OTLP_PORT), uri.path().to_owned()))
+    Ok((host, port, uri.path().to_owned()))
 }
 
 fn headers_of(name: &'static str, list: &str) -> Result<Vec<(HeaderName, HeaderValue)>, BadTarget> {
@@ -112,7 +123,11 @@ fn headers_of(name: &'static str, list: &str) -> Result<Vec<(HeaderName, HeaderV
         .map(|pair| {
             let (key, value) = pair.ok_or_else(wrong)?;
             let value = HeaderValue::from_str(&value).map_err(|_| wrong())?;
-            Ok((HeaderName::from_bytes(key.as_bytes()).map_err(|_| wrong())?, value))
+            let key = HeaderName::from_bytes(key.as_bytes()).map_err(|_| wrong())?;
+            if OURS.contains(&key.as_str()) {
+                return Err(bad(name, key.as_str(), "is a header that we send ourselves: leave it out"));
+            }
+            Ok((key, value))
         })
         .collect()
 }
@@ -205,6 +220,9 @@ mod tests {
             (all, "http://user:word@a"),
             (all, "http://a/?b"),
             (all, "unix:/run/a"),
+            (all, "http://a:99999"),
+            (all, "http://a:0"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "Content-Length=1"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "no-value"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0ac"),
@@ -213,7 +231,7 @@ mod tests {
         ] {
             let error = of(&[(name, value), (all, "http://a")]).expect_err(value).to_string();
             assert!(error.starts_with(name), "{error}");
-            assert!(!error.contains("no-value"), "{error}");
+            assert!(!error.contains("no-value") && !error.contains("word@"), "{error}");
         }
     }
 
