@@ -58,10 +58,9 @@ pub(crate) enum Command {
     Languages(LanguagesArgs),
     /// Show what this host gives to cells, and what is missing
     Doctor(DoctorArgs),
-    /// Print the JSON Schema of a contract: outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run, problem, openapi or mcp
-    #[command(hide = true)]
+    /// Print the JSON Schema of a contract
     Schema {
-        /// Which one
+        /// outcome, event, policy, record, stats, lease, intent, approval, receipt, request, run, problem, openapi or mcp
         #[arg(default_value = "outcome")]
         of: String,
     },

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{PolicyArgs, PolicyVerb};
+use crate::service_user::of_operator;
 use crate::show::{harmless, painted};
 use crate::state;
 
@@ -35,7 +36,10 @@ pub(crate) fn policies(flag: Option<&Path>) -> Policies {
 }
 
 pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
-    let policies = policies(args.state.state_dir.as_deref());
+    let flag = args.state.state_dir.as_deref();
+    // Those that are built in need no place.
+    let dir = state_dir(flag).map(|_| of_operator(flag)).transpose()?;
+    let policies = policies(dir.as_deref());
     let mut out = std::io::stdout().lock();
     match &args.verb {
         PolicyVerb::List => list(&mut out, &policies.list()?, args.state.output)?,
@@ -53,13 +57,13 @@ pub(crate) fn policy(args: &PolicyArgs) -> anyhow::Result<ExitCode> {
         PolicyVerb::Define { file } => {
             let text = read_policy(file)?;
             parse_policy(&text)?;
-            let mut state = state::open(args.state.state_dir.as_deref())?;
+            let mut state = state::open(flag)?;
             let policy = policies.define(&text)?;
             state.note("policy_event.DEFINED", json!({ "policy": policy, "by": state::user() }))?;
             writeln!(out, "{} is defined", policy.policy_id)?;
         }
         PolicyVerb::Delete { name } => {
-            let mut state = state::open(args.state.state_dir.as_deref())?;
+            let mut state = state::open(flag)?;
             let policy = policies.delete(name)?;
             state.note("policy_event.DELETED", json!({ "policy": policy, "by": state::user() }))?;
             writeln!(out, "{name} is gone")?;

@@ -14,11 +14,32 @@ const STATE_OF_ROOT: &str = "/var/lib/hotcell";
 
 /// Where the state of a service is when nobody has said it.
 pub(crate) fn state_dir(flag: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let named = flag.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
-    if !named && rustix::process::geteuid().is_root() {
-        return Ok(STATE_OF_ROOT.into());
+    if is_roots_choice(flag) { Ok(STATE_OF_ROOT.into()) } else { usual(flag) }
+}
+
+/// What an operator's words are about that name no state. Root has one of its own runs and one of its service, and a kill switch
+/// that is on in the wrong one would be no kill switch.
+pub(crate) fn of_operator(flag: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let own = usual(flag)?;
+    if !is_roots_choice(flag) || !Path::new(STATE_OF_ROOT).exists() {
+        return Ok(own);
     }
+    if own.exists() {
+        let own = own.display();
+        bail!(
+            "there are two states, `{own}` of root's own runs and `{STATE_OF_ROOT}` of the service: name one with --state-dir"
+        );
+    }
+    Ok(STATE_OF_ROOT.into())
+}
+
+fn usual(flag: Option<&Path>) -> anyhow::Result<PathBuf> {
     policy::state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")
+}
+
+fn is_roots_choice(flag: Option<&Path>) -> bool {
+    let named = flag.is_some() || std::env::var_os("HOTCELL_STATE_DIR").is_some_and(|dir| !dir.is_empty());
+    !named && rustix::process::geteuid().is_root()
 }
 
 /// Whom to become: nobody else when this is not root, or root was asked for. The state is given to them.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
@@ -16,17 +17,18 @@ use crate::args::Output;
 use crate::args::cell::CellArgs;
 use crate::args::state::{AuditArgs, AuditVerb, KillswitchArgs, KillswitchVerb, RecordsArgs, StateArgs, StatsArgs};
 use crate::policy::{named, state_dir};
-use crate::service_user::{owner_instead_of_root, reach};
+use crate::service_user::{of_operator, owner_instead_of_root, reach};
 use crate::show::{self, ascii_json, harmless, painted};
 
 /// The operator's directory, made when it is not there.
 pub(crate) fn open(flag: Option<&Path>) -> anyhow::Result<State> {
-    let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
-    open_as_owner(&dir)
+    open_as_owner(&of_operator(flag)?)
 }
 
 /// What root does in a state that is somebody else's must be theirs too.
 fn open_as_owner(dir: &Path) -> anyhow::Result<State> {
+    // Whose act it is, while that can be seen.
+    user();
     if let Some((uid, gid)) = owner_instead_of_root(dir)? {
         become_user(uid, gid)?;
         reach(dir, uid)?;
@@ -36,7 +38,7 @@ fn open_as_owner(dir: &Path) -> anyhow::Result<State> {
 
 /// What is there, for those who only look: nothing is made for them.
 pub(crate) fn look(flag: Option<&Path>) -> anyhow::Result<Option<State>> {
-    let dir = state_dir(flag).context("there is no place for the state: give --state-dir, or set HOME")?;
+    let dir = of_operator(flag)?;
     if dir.exists() { open_as_owner(&dir).map(Some) } else { Ok(None) }
 }
 
@@ -124,8 +126,10 @@ pub(crate) fn end(
 
 /// Who sits here.
 pub(crate) fn user() -> String {
+    static CALLER: OnceLock<String> = OnceLock::new();
     let name = || std::env::var("USER").ok().filter(|name| is_id(name));
-    name().unwrap_or_else(|| format!("uid {}", rustix::process::geteuid().as_raw()))
+    let number = || format!("uid {}", rustix::process::geteuid().as_raw());
+    CALLER.get_or_init(|| name().unwrap_or_else(number)).clone()
 }
 
 fn print_json(value: &impl serde::Serialize) -> anyhow::Result<ExitCode> {

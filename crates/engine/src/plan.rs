@@ -46,7 +46,7 @@ pub enum PlanError {
     CapsuleOfWhat,
     #[error("the state of a capsule must be a JSON object: {0}")]
     State(String),
-    #[error("`{0}` is not a layer that can be required: use cgroup or landlock")]
+    #[error("`{0}` is not a layer that can be required: use cgroup, landlock or patched-runtime")]
     UnknownLayer(String),
     #[error("the {name} limit of {value} is out of range: give {range}")]
     Limit { name: &'static str, value: String, range: &'static str },

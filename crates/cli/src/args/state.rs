@@ -10,7 +10,7 @@ use crate::state;
 
 #[derive(Args)]
 pub(crate) struct StateArgs {
-    /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell]
+    /// Where it is kept [env: HOTCELL_STATE_DIR] [default: $XDG_STATE_HOME/hotcell, of a service that root has started /var/lib/hotcell]
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) state_dir: Option<PathBuf>,
     /// How to show the result

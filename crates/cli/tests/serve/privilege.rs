@@ -232,3 +232,31 @@ fn who_the_service_is_can_be_said() {
         assert!(ran.code == 125 && ran.stderr.contains(word), "{} {}", ran.code, ran.stderr);
     }
 }
+
+/// In mounts of its own, where `/var/lib` is nobody else's.
+#[test]
+fn what_root_says_without_a_state_is_about_its_service() {
+    if skipped() {
+        return;
+    }
+    let place = Place::new();
+    let script = r#"
+        mount -t tmpfs none /var/lib
+        hotcell keys create --tenant team > /dev/null
+        chown -R 12345:12345 /var/lib/hotcell
+        hotcell killswitch on --reason trial && test ! -e "$HOME/.local" && hotcell killswitch status
+        hotcell records --state-dir /var/lib/hotcell && hotcell policy list > /dev/null && hotcell killswitch off
+        mkdir -p "$HOME/.local/state/hotcell" && ! hotcell killswitch on --reason trial"#;
+    let mut command = std::process::Command::new("unshare");
+    let binary = binary();
+    let path = format!("{}:{}", binary.parent().expect("a directory").display(), env!("PATH"));
+    command.args(["--mount", "sh", "-ec", script]).env("PATH", path).env("HOME", place.dir.join("home"));
+    command.env("USER", "somebody").env_remove("HOTCELL_STATE_DIR").env_remove("XDG_STATE_HOME");
+    let output = command.output().expect("unshare is there");
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said} {errors}");
+    // Not the id that it becomes for it.
+    assert!(said.contains("by somebody") && !said.contains("12345"), "{said}");
+    let two = "there are two states, `";
+    assert!(errors.contains(two) && errors.contains("`/var/lib/hotcell` of the service: name one"), "{errors}");
+}

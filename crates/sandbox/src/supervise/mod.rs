@@ -270,12 +270,13 @@ impl State<'_> {
         if matches!(event, Event::Stdout | Event::Stderr) {
             self.check_output();
         }
-        // Where nobody reads any more; it is held open otherwise.
-        if self.stdout.is_done()
+        // Where nobody reads any more, it is held open otherwise; or where somebody would type on, and see nothing of it.
+        if (self.stdout.is_done() || self.stdout.is_over())
             && self.gone.is_none()
             && let Some((terminal, _)) = self.terminal.take()
         {
             self.input.close();
+            self.stdout.close();
             terminal.hang_up();
         }
         Ok(())

@@ -288,6 +288,11 @@ impl Stream {
         }
     }
 
+    /// What the caller has not taken yet he still may.
+    pub(super) fn close(&mut self) {
+        self.pipe = None;
+    }
+
     /// The caller has called the run off: what it did not take yet is dropped.
     pub(super) fn give_up(&mut self) {
         self.pending.clear();
