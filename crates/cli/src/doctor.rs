@@ -60,6 +60,7 @@ fn line(check: &Check, colour: bool) -> String {
         (false, true) => ("NO  ", AnsiColor::Red.on_default().bold()),
     };
     let word = painted(word, style, colour);
-    let remedy = check.remedy.as_ref().map(|r| format!("\n                       to get it: {r}")).unwrap_or_default();
+    let what_for = if check.present { "to mend it" } else { "to get it" };
+    let remedy = check.remedy.as_ref().map(|r| format!("\n                       {what_for}: {r}")).unwrap_or_default();
     format!("{word}  {:<16} {}{remedy}", check.name, harmless(&check.detail))
 }

@@ -280,7 +280,7 @@ fn inputs_that_are_no_directory() {
 
 #[test]
 fn what_this_version_does_not_have() {
-    one_sentence(&exec(&["true"]).flag("--require", "magic").run(), &["magic", "cgroup or landlock"]);
+    one_sentence(&exec(&["true"]).flag("--require", "magic").run(), &["magic", "cgroup, landlock or patched-runtime"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Container images as root file systems: a layout, an archive or an unpacked root in, a directory out.
 //!
-//!     path --find--> Source --choose--> Plan --unpack, verified--> store/sha256-DIGEST/root
+//!   path --find--> Source --choose--> Plan --unpack, verified--> store/sha256-DIGEST/root
 //!
 //! An image is what somebody else made, so that nothing it says is believed: every document and every layer is compared to
 //! the digest under which it is named, and a layer is unpacked beneath a held directory, through no link, whatever it has
