@@ -299,7 +299,7 @@ impl Service {
         admitted.map_err(|problem| if problem.failure_class.is_some() { problem.of_record(&id) } else { problem })
     }
 
-    /// A run that waits, or goes. False: neither.
+    /// Calls off a run that waits or goes.
     pub(crate) fn cancel(&self, run: &Arc<Run>) {
         let waiting = { held(&self.crew.work).queue.remove(&run.id) };
         match waiting {

@@ -190,6 +190,18 @@ fn a_reader_who_leaves_hangs_up() {
 }
 
 #[test]
+fn a_terminal_that_cannot_be_shown_is_no_verdict() {
+    let (mut command, watch) = exec(&["cat"]).text().word("--tty").flag("--stdin", "/etc/hostname").prepare();
+    let full = File::options().write(true).open("/dev/full").expect("it is there");
+    let mut child = command.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn().expect("hotcell starts");
+    let said = read_all(child.stderr.as_mut().expect("piped"));
+    let said = String::from_utf8_lossy(&said);
+    assert_eq!(watch.end_of(&mut child), 125, "{said}");
+    assert!(said.contains("cannot write to standard output: No space left"), "{said}");
+    watch.nothing_left();
+}
+
+#[test]
 fn keys_are_the_programs_only_where_it_reads_them() {
     let sleeper = || exec(&["sh", "-c", "echo up; sleep 1000"]).flag("--timeout", "170s");
     let reads = Person::runs(sleeper());

@@ -11,7 +11,7 @@ use landlock::{
 use crate::Network;
 use crate::wire::{Plan, TTY};
 
-/// Read and execute everywhere, write in the scratch, no device but the five, no abstract socket and no signal to
+/// Read and execute everywhere, write in the scratch, no device but the five and its terminal, no abstract socket and no signal to
 /// the outside. Rights newer than the kernel are left out by the crate; `Host` says which ABI there is.
 pub(super) fn restrict(plan: &Plan) -> io::Result<()> {
     let abi = ABI::V6;

@@ -270,8 +270,10 @@ impl State<'_> {
         if matches!(event, Event::Stdout | Event::Stderr) {
             self.check_output();
         }
-        // Where nobody reads any more, it is held open otherwise; or where somebody would type on, and see nothing of it.
-        if (self.stdout.is_done() || self.stdout.is_over())
+        // Where nobody reads any more, it is held open otherwise; or where somebody would type on, and see nothing of it. Not
+        // before the program has it: what was typed is echoed sooner.
+        if self.started.is_some()
+            && (self.stdout.is_done() || self.stdout.is_over())
             && self.gone.is_none()
             && let Some((terminal, _)) = self.terminal.take()
         {
