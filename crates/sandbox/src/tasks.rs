@@ -11,31 +11,50 @@ pub(crate) fn pids(proc: BorrowedFd<'_>) -> impl Iterator<Item = u32> {
     dir.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
 }
 
-/// Calls `look` for each process, with its number and the fields of its `stat` that follow the name, from the third on.
-pub(crate) fn each(proc: BorrowedFd<'_>, mut look: impl FnMut(u32, &[u64])) {
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// Init, or what it forks to see whether there is room. The program begins a session of its own, and nobody comes
+    /// back into one that was left.
+    pub(crate) is_init: bool,
+    stat: Vec<u64>,
+}
+
+impl Process {
+    /// The number of its `stat` that has this place in proc(5).
+    pub(crate) fn field(&self, place: usize) -> u64 {
+        self.stat.get(place - 3).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn threads(&self) -> u64 {
+        self.field(20)
+    }
+
+    fn session(&self) -> u64 {
+        self.field(6)
+    }
+}
+
+pub(crate) fn each(proc: BorrowedFd<'_>, mut look: impl FnMut(&Process)) {
+    let mut session_of_init = None;
     for pid in pids(proc) {
         let Some(stat) = read(proc, &format!("{pid}/stat")) else { continue };
         // The name, in parentheses, may hold anything: what follows the last one is numbers.
         let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
-        let fields: Vec<u64> = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
-        look(pid, &fields);
+        let stat = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
+        let mut process = Process { pid, is_init: false, stat };
+        // The kernel lists it first.
+        if pid == 1 {
+            session_of_init = Some(process.session());
+        }
+        process.is_init = session_of_init == Some(process.session());
+        look(&process);
     }
 }
 
-/// The field that proc(5) gives this number.
-pub(crate) fn field(fields: &[u64], number: usize) -> u64 {
-    fields.get(number - 3).copied().unwrap_or(0)
-}
-
-/// Its threads.
-pub(crate) fn threads(fields: &[u64]) -> u64 {
-    field(fields, 20)
-}
-
-/// Processes and threads, without init.
+/// Processes and threads of the program.
 pub(crate) fn count(proc: BorrowedFd<'_>) -> u64 {
     let mut tasks = 0;
-    each(proc, |pid, fields| tasks += if pid == 1 { 0 } else { threads(fields) });
+    each(proc, |process| tasks += if process.is_init { 0 } else { process.threads() });
     tasks
 }
 

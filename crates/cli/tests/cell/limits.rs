@@ -155,6 +155,17 @@ fn as_many_processes_as_are_allowed_and_one_more() {
     }
 }
 
+/// Init looks for room when the program has ended, by a fork of its own, and a sample may see that.
+#[test]
+fn who_looks_for_one_too_many_is_not_counted() {
+    for _ in 0..on_a_slow_host(60, 5) {
+        let ran = attack_with("fork-crowd", &["24"]).flag("--processes", "24").run();
+        ran.passes();
+        let peak = &ran.outcome["usage"]["processes_peak"];
+        assert!(peak.as_u64() <= Some(24), "{peak}");
+    }
+}
+
 #[test]
 fn one_process_is_enough_for_a_program() {
     // Often: what looks for one too many must not be taken for it, nor come between a program and its end.

@@ -119,14 +119,14 @@ impl Meters {
         let mut sum = Census::default();
         let Some(proc) = &self.proc else { return sum };
         let mut files = MemoryFiles::default();
-        tasks::each(proc.as_fd(), |pid, fields| {
-            let ticks = |n: usize| Duration::from_millis(tasks::field(fields, n) * 10);
+        tasks::each(proc.as_fd(), |process| {
+            let (pid, ticks) = (process.pid, |place| Duration::from_millis(process.field(place) * 10));
             sum.cpu += ticks(14) + ticks(15) + ticks(16) + ticks(17);
-            if pid == 1 {
+            if process.is_init {
                 return;
             }
             sum.each_cpu.push((pid, ticks(14) + ticks(15)));
-            sum.tasks += tasks::threads(fields);
+            sum.tasks += process.threads();
             let status = living(proc.as_fd(), pid, "status");
             let anonymous = kilobytes(&status, "RssAnon:");
             sum.memory.anonymous += anonymous;
@@ -144,7 +144,7 @@ impl Meters {
         let mut sum = Memory::default();
         let Some(proc) = &self.proc else { return sum };
         let mut files = MemoryFiles::default();
-        tasks::each(proc.as_fd(), |pid, _| {
+        tasks::each(proc.as_fd(), |&tasks::Process { pid, .. }| {
             let rollup = living(proc.as_fd(), pid, "smaps_rollup");
             let anonymous = kilobytes(&rollup, "Pss_Anon:");
             sum.anonymous += anonymous;
