@@ -37,7 +37,7 @@ fn wrong_types_and_unknown_fields_are_named() {
         (json!({ "code": "1", "command": ["true"] }), 422, "code", "one of them"),
         (json!({ "code": "1", "limits": { "wall_ms": -1 } }), 422, "limits.wall_ms", "wrong"),
         (json!({ "code": "1", "limits": { "wall_ms": 1.5 } }), 422, "limits.wall_ms", "wrong"),
-        (json!({ "code": "1", "limits": { "wall": 1 } }), 422, "wall", "unknown field"),
+        (json!({ "code": "1", "limits": { "wall": 1 } }), 422, "limits.wall", "unknown field"),
         (json!({ "code": "1", "limits": { "memory_bytes": 0 } }), 422, "limits.memory_bytes", "out of range"),
         (
             json!({ "code": "1", "limits": { "memory_bytes": 9_000_000_000_000u64 } }),

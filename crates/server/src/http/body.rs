@@ -158,10 +158,8 @@ fn wrong(error: serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let inner = error.into_inner();
     match inner.classify() {
         serde_json::error::Category::Data => {
-            let why = inner.to_string();
-            let field = unknown_field(&why).map(|name| name.to_owned()).unwrap_or(path);
-            let field = if field == "." { WHOLE.to_owned() } else { field };
-            Problem::field(field.clone(), format!("`{field}` is wrong: {why}"))
+            let field = if path == "." { WHOLE.to_owned() } else { path };
+            Problem::field(field.clone(), format!("`{field}` is wrong: {inner}"))
         }
         _ => Problem::new(StatusCode::BAD_REQUEST, "json", format!("the body is not JSON: {inner}")),
     }
@@ -221,8 +219,4 @@ fn misplaced_list<T: Fields>(value: &Value) -> Option<String> {
         }
     }
     None
-}
-
-fn unknown_field(why: &str) -> Option<&str> {
-    why.strip_prefix("unknown field `")?.split('`').next()
 }

@@ -16,7 +16,7 @@ fn arguments_that_are_wrong_are_named_and_nothing_runs() {
         ("run_code", json!({ "code": 1 }), "field code", "wrong"),
         ("run_code", json!({ "code": "1", "files": { "a.py": "1" } }), "field code", "one of them"),
         ("run_code", json!({ "code": "1", "limits": [1] }), "field limits", "list"),
-        ("run_code", json!({ "code": "1", "limits": { "wall": 1 } }), "field wall", "unknown field"),
+        ("run_code", json!({ "code": "1", "limits": { "wall": 1 } }), "field limits.wall", "unknown field"),
         ("run_code", json!({ "code": "1", "timeout_ms": -1 }), "field timeout_ms", "wrong"),
         (
             "run_code",
