@@ -16,7 +16,7 @@ pub trait Cancel: AsFd + Sync {
     fn take(&self) -> Option<i32>;
 }
 
-/// SIGINT, SIGTERM and SIGHUP of this process, blocked and readable instead.
+/// SIGINT, SIGTERM, SIGHUP and SIGQUIT of this process, blocked and readable instead.
 pub struct Signals {
     fd: OwnedFd,
     first: OnceLock<i32>,
@@ -29,7 +29,10 @@ impl Signals {
         signal::ignore(libc::SIGTTIN);
         // A stopped supervisor would leave a running program without its clock and its witness.
         signal::ignore(libc::SIGTSTP);
-        Ok(Signals { fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP])?, first: OnceLock::new() })
+        Ok(Signals {
+            fd: signal::watch(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT])?,
+            first: OnceLock::new(),
+        })
     }
 
     /// The first that was taken.

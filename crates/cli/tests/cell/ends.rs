@@ -86,7 +86,7 @@ fn sweep() {
 
 #[test]
 fn a_signal_to_hotcell_calls_the_run_off() {
-    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1)] {
+    for (name, number) in [("INT", 2), ("TERM", 15), ("HUP", 1), ("QUIT", 3)] {
         let mut run = ready(attack("hears-term").program(&["exit"]).flag("--grace", "1h"));
         run.signal(name);
         assert_eq!(run.line(), "term\n", "the program is told, and has its time");

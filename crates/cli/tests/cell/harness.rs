@@ -292,6 +292,7 @@ pub fn send(pid: u32, signal: &str) {
         "INT" => Signal::INT,
         "TERM" => Signal::TERM,
         "HUP" => Signal::HUP,
+        "QUIT" => Signal::QUIT,
         "STOP" => Signal::STOP,
         "WINCH" => Signal::WINCH,
         other => panic!("{other} is not a signal that tests send"),

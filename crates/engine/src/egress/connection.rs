@@ -34,15 +34,17 @@ struct Heard {
     late: bool,
 }
 
-pub(super) fn serve(client: TcpStream, shared: &Shared, record: &Recorder) {
+pub(super) fn serve(client: TcpStream, number: u64, shared: &Shared, record: &Recorder) {
     if client.set_nonblocking(true).is_ok() {
         let _ = client.set_nodelay(true);
-        Connection { client: &Arc::new(client), shared, record }.serve();
+        Connection { client: &Arc::new(client), number, shared, record }.serve();
     }
 }
 
 struct Connection<'a> {
     client: &'a Arc<TcpStream>,
+    /// Which one of the run it is.
+    number: u64,
     shared: &'a Shared,
     record: &'a Recorder,
 }
@@ -84,7 +86,7 @@ impl Connection<'_> {
             "ms": begun.elapsed().as_millis() as u64,
         });
         let message = format!("{place} was sent {sent} bytes and sent {received}");
-        self.shared.tell(event("egress.admitted", message, fields));
+        self.shared.tell(self.number, event("egress.admitted", message, fields));
         drop(host);
         match (passed.malformed, received) {
             (true, 0) => self.refuse("400 Bad Request", &request.target, BAD_BODY),
@@ -187,7 +189,7 @@ impl Connection<'_> {
     /// An allowed host that can't be reached is nobody's fault.
     fn fail(&self, status: &str, place: &HostPort, why: &str) {
         let fields = json!({ "host": place.host.to_string(), "port": place.port });
-        self.shared.tell(event("egress.failed", format!("{place} cannot be reached: {why}"), fields));
+        self.shared.tell(self.number, event("egress.failed", format!("{place} cannot be reached: {why}"), fields));
         self.answer(status, &format!("{place} cannot be reached: {why}"));
     }
 

@@ -62,10 +62,10 @@ struct Shared {
     log: Mutex<Log>,
 }
 
-/// The connections of a run, in the order of their ends.
+/// The connections of a run, in the order in which they were begun; each is told of when it ends.
 #[derive(Default)]
 pub(crate) struct Log {
-    events: Vec<Event>,
+    events: Vec<(u64, Event)>,
     dropped: u64,
 }
 
@@ -78,30 +78,33 @@ impl Broker {
 
     /// What it has done so far.
     pub(crate) fn log(&self) -> Log {
-        std::mem::take(&mut *lock(&self.shared.log))
+        let mut log = std::mem::take(&mut *lock(&self.shared.log));
+        log.events.sort_by_key(|(number, _)| *number);
+        log
     }
 }
 
 impl Log {
     pub(crate) fn append(&mut self, later: Log) {
         self.dropped += later.dropped;
-        later.events.into_iter().for_each(|event| self.put(event));
+        later.events.into_iter().for_each(|(number, event)| self.put(number, event));
     }
 
-    fn put(&mut self, event: Event) {
+    fn put(&mut self, number: u64, event: Event) {
         if self.events.len() < MOST_EVENTS {
-            self.events.push(event);
+            self.events.push((number, event));
         } else {
             self.dropped += 1;
         }
     }
 
-    pub(crate) fn events(mut self) -> Vec<Event> {
+    pub(crate) fn events(self) -> Vec<Event> {
+        let mut events: Vec<Event> = self.events.into_iter().map(|(_, event)| event).collect();
         if self.dropped > 0 {
             let message = format!("{} more connections are not listed", self.dropped);
-            self.events.push(event("egress.dropped", message, json!({ "count": self.dropped })));
+            events.push(event("egress.dropped", message, json!({ "count": self.dropped })));
         }
-        self.events
+        events
     }
 }
 
@@ -147,6 +150,7 @@ impl Drop for Slot<'_> {
 
 /// Returns when the run is over and every connection with it.
 fn accept_all(listener: &TcpListener, free: &OwnedFd, shared: &Shared, record: &Recorder) {
+    let mut number = 0;
     std::thread::scope(|scope| {
         while shared.stop.wait(free, PollFlags::IN, None).is_ok() {
             if rustix::io::read(free, &mut [0u8; 8]).is_err() {
@@ -156,10 +160,11 @@ fn accept_all(listener: &TcpListener, free: &OwnedFd, shared: &Shared, record: &
             if shared.stop.wait(listener, PollFlags::IN, None).is_err() {
                 break;
             }
+            number += 1;
             let begun = listener.accept().and_then(|(client, _)| {
                 let serve = move || {
                     let _slot = slot;
-                    connection::serve(client, shared, record);
+                    connection::serve(client, number, shared, record);
                 };
                 std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, serve).map(drop)
             });
@@ -170,14 +175,15 @@ fn accept_all(listener: &TcpListener, free: &OwnedFd, shared: &Shared, record: &
         }
         // Nobody is left to be answered; but what was asked for last counts as well.
         while let Ok((client, _)) = listener.accept() {
-            connection::serve(client, shared, record);
+            number += 1;
+            connection::serve(client, number, shared, record);
         }
     });
 }
 
 impl Shared {
-    fn tell(&self, event: Event) {
-        lock(&self.log).put(event);
+    fn tell(&self, number: u64, event: Event) {
+        lock(&self.log).put(number, event);
     }
 }
 
@@ -199,7 +205,7 @@ mod tests {
         let mut log = Log::default();
         for number in 0..MOST_EVENTS + 2 {
             let mut one = Log::default();
-            one.put(event("egress.admitted", String::new(), json!({ "number": number })));
+            one.put(0, event("egress.admitted", String::new(), json!({ "number": number })));
             log.append(one);
         }
         let events = log.events();
