@@ -38,8 +38,24 @@ static int thread_crowd(int argc, char **argv) {
     return 0;
 }
 
+static void *leave(void *arg) {
+    return arg;
+}
+
+/* thread-queue N: N threads, each when the one before it has ended */
+static int thread_queue(int argc, char **argv) {
+    (void)argc;
+    int want = atoi(argv[1]), had = 0;
+    for (pthread_t thread; had < want; had++)
+        if (pthread_create(&thread, NULL, leave, NULL) != 0 || pthread_join(thread, NULL) != 0)
+            break;
+    printf("%d\n", had);
+    return 0;
+}
+
 const struct attack crowd_attacks[] = {
     {"fork-crowd", fork_crowd},
     {"thread-crowd", thread_crowd},
+    {"thread-queue", thread_queue},
     {NULL, NULL},
 };

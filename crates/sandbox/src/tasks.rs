@@ -11,6 +11,7 @@ pub(crate) fn pids(proc: BorrowedFd<'_>) -> impl Iterator<Item = u32> {
     dir.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok())
 }
 
+#[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     /// Init, or what it forks to see whether there is room. The program begins a session of its own, and nobody comes
@@ -20,6 +21,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    fn read(proc: BorrowedFd<'_>, pid: u32) -> Option<Process> {
+        let stat = read(proc, &format!("{pid}/stat"))?;
+        // The name, in parentheses, may hold anything: what follows the last one is numbers.
+        let (_, fields) = stat.rsplit_once(") ")?;
+        Some(Process { pid, is_init: false, stat: fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect() })
+    }
+
     /// The number of its `stat` that has this place in proc(5).
     pub(crate) fn field(&self, place: usize) -> u64 {
         self.stat.get(place - 3).copied().unwrap_or(0)
@@ -32,18 +40,17 @@ impl Process {
     fn session(&self) -> u64 {
         self.field(6)
     }
+
+    fn began(&self) -> u64 {
+        self.field(22)
+    }
 }
 
 pub(crate) fn each(proc: BorrowedFd<'_>, mut look: impl FnMut(&Process)) {
     let mut session_of_init = None;
-    for pid in pids(proc) {
-        let Some(stat) = read(proc, &format!("{pid}/stat")) else { continue };
-        // The name, in parentheses, may hold anything: what follows the last one is numbers.
-        let Some((_, fields)) = stat.rsplit_once(") ") else { continue };
-        let stat = fields.split(' ').map(|f| f.parse().unwrap_or(0)).collect();
-        let mut process = Process { pid, is_init: false, stat };
+    for mut process in pids(proc).filter_map(|pid| Process::read(proc, pid)) {
         // The kernel lists it first.
-        if pid == 1 {
+        if process.pid == 1 {
             session_of_init = Some(process.session());
         }
         process.is_init = session_of_init == Some(process.session());
@@ -51,7 +58,17 @@ pub(crate) fn each(proc: BorrowedFd<'_>, mut look: impl FnMut(&Process)) {
     }
 }
 
-/// Processes and threads of the program.
+/// How many processes and threads of the program there were at one moment, of those that a walk has seen: who is there still
+/// was there when it ended. The walk alone counts twice what was replaced meanwhile.
+pub(crate) fn at_once(proc: BorrowedFd<'_>, seen: &[Process]) -> u64 {
+    let still = |before: &Process| {
+        let now = Process::read(proc, before.pid).filter(|now| now.began() == before.began())?;
+        Some(now.threads().min(before.threads()))
+    };
+    seen.iter().filter(|process| !process.is_init).filter_map(still).sum()
+}
+
+/// Processes and threads of the program, by one walk.
 pub(crate) fn count(proc: BorrowedFd<'_>) -> u64 {
     let mut tasks = 0;
     each(proc, |process| tasks += if process.is_init { 0 } else { process.threads() });

@@ -203,6 +203,8 @@ pub(crate) enum FromCell {
     Ended {
         status: i32,
         usage: Rusage,
+        /// Processes and threads that were there when the first one ended, where no group counts.
+        tasks: Option<u64>,
     },
 }
 

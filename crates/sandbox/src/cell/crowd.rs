@@ -4,12 +4,13 @@
 //! with EINTR, which it never does otherwise, and shells take that for the end. So the kernel holds the line one task
 //! above the limit, and a cell that stands there has passed it.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::spec::Limits;
 use crate::sys::process;
+use crate::tasks;
 
 /// What the kernel allows: the program's, init, and the one too many that is the evidence.
 pub(super) fn line(limits: &Limits) -> u64 {
@@ -23,8 +24,18 @@ pub(super) fn too_many(limits: &Limits) -> Option<u64> {
         Err(e) if e.raw_os_error() == Some(libc::EAGAIN) => {}
         _ => return None,
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let proc = rustix::fs::open(c"/proc", flags, Mode::empty()).ok()?;
-    let tasks = crate::tasks::count(proc.as_fd());
+    let tasks = tasks::count(proc()?.as_fd());
     (tasks > limits.processes).then_some(tasks)
+}
+
+/// How many there are now, at least.
+pub(super) fn at_once() -> Option<u64> {
+    let (proc, mut seen) = (proc()?, vec![]);
+    tasks::each(proc.as_fd(), |process| seen.push(process.clone()));
+    Some(tasks::at_once(proc.as_fd(), &seen))
+}
+
+fn proc() -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(c"/proc", flags, Mode::empty()).ok()
 }

@@ -49,7 +49,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             let _ = wire::send(supervisor, &FromCell::TooMany { tasks }, &[]);
         }
     };
-    let mut usage = Rusage::default();
+    let (mut usage, mut tasks) = (Rusage::default(), None);
     loop {
         let mut fds = [
             PollFd::new(signals, PollFlags::IN),
@@ -85,12 +85,13 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             while signal::read(signals.as_fd()).is_some() {}
             // As long as it is not reaped, the main process counts.
             if crowded.is_some() && process::is_dead(main) {
+                tasks = crowd::at_once();
                 tell_too_many();
             }
             while let Some(dead) = process::reap() {
                 usage.add(&dead.usage);
                 if dead.pid == main {
-                    let ended = FromCell::Ended { status: dead.status, usage };
+                    let ended = FromCell::Ended { status: dead.status, usage, tasks };
                     let _ = wire::send(supervisor, &ended, &[]);
                     return;
                 }

@@ -201,7 +201,7 @@ impl Visit {
         let error = log::last_error(&called.said().unwrap_or_default());
         let ended = match error.as_deref().and_then(log::not_started) {
             // Of its memory most is mapped from files, or by several: samples tell it better.
-            None => FromCell::Ended { status, usage: Rusage { max_rss: 0, ..called.usage } },
+            None => FromCell::Ended { status, usage: Rusage { max_rss: 0, ..called.usage }, tasks: None },
             Some(NotStarted::Refused { path, errno: libc::ENOENT })
                 if path.is_some_and(|path| laid.has(plan, path)) =>
             {

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use super::meters::Meters;
+use super::meters::{Census, Meters};
 use crate::cgroup::INODE_COST;
 use crate::report::{Detail, Kind};
 use crate::spec::Limits;
@@ -174,7 +174,7 @@ impl Samples {
     fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> ((u64, bool), Duration) {
         let census = meters.census();
         if !meters.own_kernel {
-            self.counted(census.tasks);
+            self.counted(&census, meters);
         }
         self.last.processes = census.each_cpu.len();
         self.cpu_seen.extend(census.each_cpu);
@@ -191,11 +191,17 @@ impl Samples {
         (memory, cpu)
     }
 
-    fn counted(&mut self, tasks: u64) {
-        self.counts_tasks = true;
-        self.tasks = tasks;
+    fn counted(&mut self, census: &Census, meters: &Meters) {
+        self.tasks = census.tasks;
         self.tasks_missed = self.tasks_since;
         self.tasks_since = 0;
+        if census.tasks > self.tasks_peak {
+            self.were_at_once(meters.at_once(census));
+        }
+    }
+
+    pub(super) fn were_at_once(&mut self, tasks: u64) {
+        self.counts_tasks = true;
         self.tasks_peak = self.tasks_peak.max(tasks);
     }
 
@@ -207,13 +213,12 @@ impl Samples {
     /// A thread is about to be made. Says how many there are when there is no room for it.
     pub(super) fn new_task(&mut self, meters: &Meters, limit: u64) -> Option<u64> {
         if self.tasks + self.tasks_since + self.tasks_missed >= limit {
-            self.counted(meters.census().tasks);
+            self.counted(&meters.census(), meters);
             if self.tasks >= limit {
                 return Some(self.tasks);
             }
         }
         self.tasks_since += 1;
-        self.tasks_peak = self.tasks_peak.max(self.tasks + self.tasks_since);
         None
     }
 

@@ -103,9 +103,10 @@ impl State<'_> {
                 let detail = Detail { limit, observed: Some(tasks), ..Detail::default() };
                 self.record_once(Kind::Processes, detail, "the kernel refuses another process");
             }
-            FromCell::Ended { status, usage, .. } => {
+            FromCell::Ended { status, usage, tasks } => {
                 self.ended = Some(Instant::now());
                 self.rusage = usage;
+                tasks.into_iter().for_each(|tasks| self.samples.were_at_once(tasks));
                 if self.end.is_none() {
                     self.end = Some(match libc::WIFSIGNALED(status) {
                         true => End::Signaled(libc::WTERMSIG(status)),

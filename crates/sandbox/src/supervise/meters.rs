@@ -40,6 +40,7 @@ impl Memory {
 pub(super) struct Census {
     /// Processes and threads, without init.
     pub(super) tasks: u64,
+    pub(super) seen: Vec<tasks::Process>,
     /// Pages counted for each that has them: an upper bound.
     pub(super) memory: Memory,
     /// Of the living, with what they waited for.
@@ -127,6 +128,7 @@ impl Meters {
             }
             sum.each_cpu.push((pid, ticks(14) + ticks(15)));
             sum.tasks += process.threads();
+            sum.seen.push(process.clone());
             let status = living(proc.as_fd(), pid, "status");
             let anonymous = kilobytes(&status, "RssAnon:");
             sum.memory.anonymous += anonymous;
@@ -137,6 +139,11 @@ impl Meters {
         });
         sum.memory.anonymous += files.bytes();
         sum
+    }
+
+    /// Of the tasks of a census, those that were there at one moment.
+    pub(super) fn at_once(&self, census: &Census) -> u64 {
+        self.proc.as_ref().map_or(0, |proc| tasks::at_once(proc.as_fd(), &census.seen))
     }
 
     /// The same memory, each page counted once: exact, and slower to get.
