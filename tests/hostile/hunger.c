@@ -149,6 +149,26 @@ static int write_file(int argc, char **argv) {
     return 0;
 }
 
+/* lengthen BYTES truncate|allocate|pwrite|unlinked: a file longer than what was written to it, or one without a name */
+static int lengthen(int argc, char **argv) {
+    (void)argc;
+    static char block[64 << 10];
+    long bytes = atol(argv[1]);
+    int fd = open("/work/f", O_WRONLY | O_CREAT, 0644);
+    if (strcmp(argv[2], "truncate") == 0 && ftruncate(fd, bytes) < 0)
+        return 1;
+    if (strcmp(argv[2], "allocate") == 0 && fallocate(fd, 0, 0, bytes) < 0)
+        return 1;
+    if (strcmp(argv[2], "pwrite") == 0 && pwrite(fd, "x", 1, bytes - 1) < 0)
+        return 1;
+    if (strcmp(argv[2], "unlinked") == 0 && unlink("/work/f") == 0)
+        for (ssize_t n; bytes > 0; bytes -= n)
+            if ((n = write(fd, block, bytes < (long)sizeof block ? bytes : (long)sizeof block)) < 0)
+                return 1;
+    puts("long");
+    return 0;
+}
+
 /* churn PATH MIB TIMES: filled and emptied, again and again */
 static int churn(int argc, char **argv) {
     (void)argc;
@@ -207,6 +227,7 @@ const struct attack hunger_attacks[] = {
     {"reserve", reserve},
     {"share-pages", share_pages},
     {"write-file", write_file},
+    {"lengthen", lengthen},
     {"churn", churn},
     {"sparse", sparse},
     {"make-files", make_files},

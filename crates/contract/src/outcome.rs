@@ -118,6 +118,7 @@ pub struct Usage {
     pub cpu_ms: u64,
     pub cpu_user_ms: u64,
     pub cpu_system_ms: u64,
+    /// Without the scratch; without a group, at least what starting a program takes.
     pub memory_peak_bytes: u64,
     /// Null where nothing on the host counts them.
     pub processes_peak: Option<u64>,

@@ -38,9 +38,10 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
         verdict.evidence = Some(violation.evidence.to_owned());
         verdict.terminal = terminal(report, violation);
         // We ended it: how its main process took that is no exit of its own.
-        if report.killed.is_some() {
+        if let Some(kill) = report.killed {
             verdict.exit_code = None;
-            verdict.signal = verdict.signal.or(Some(15));
+            let sent = if matches!(kill, Kill::Violation | Kill::Memory) { 9 } else { 15 };
+            verdict.signal = verdict.signal.or(Some(sent));
         }
         return verdict;
     }

@@ -10,7 +10,8 @@ pub struct Report {
     pub end: End,
     /// Why we killed it, noted before we did.
     pub killed: Option<Kill>,
-    /// Attempts that were refused and limits that were met, in order, at most [`MAX_VIOLATIONS`].
+    /// Attempts that were refused and limits that were met, in order, at most [`MAX_VIOLATIONS`], and the first of each kind that
+    /// came later.
     pub violations: Vec<Violation>,
     /// How many more there were.
     pub violations_dropped: u64,

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
 use serde::de::DeserializeOwned;
@@ -190,6 +191,10 @@ pub(crate) enum FromCell {
     Starting {
         /// Ahead of the order, and after it.
         mounts: [Took; 2],
+        /// By the clock of [`now_ns`]: whoever hears of it may hear late.
+        at_ns: u64,
+        /// What of the group's processor time was the cell's own, at most.
+        set_up: Option<Duration>,
     },
     /// exec was refused; the program never ran.
     NotExecuted {
@@ -203,6 +208,7 @@ pub(crate) enum FromCell {
     Ended {
         status: i32,
         usage: Rusage,
+        at_ns: u64,
         /// Processes and threads that were there when the first one ended, where no group counts.
         tasks: Option<u64>,
     },

@@ -282,8 +282,10 @@ fn launcher_pid() -> u32 {
     own[0]
 }
 
+/// Without a mount that crun makes of itself, when somebody calls it meanwhile.
 fn mounts() -> String {
-    std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted")
+    let all = std::fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
+    all.lines().filter(|line| !line.contains(" /tmp/crun.")).map(|line| format!("{line}\n")).collect()
 }
 
 /// The groups of the cells of one launcher, wherever groups are made.

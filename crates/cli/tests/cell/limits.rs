@@ -227,6 +227,31 @@ fn a_file_over_the_file_size() {
 }
 
 #[test]
+fn a_file_that_is_made_longer_than_the_file_size() {
+    for how in ["truncate", "allocate", "pwrite", "unlinked"] {
+        println!("{how}");
+        let lengthen = |bytes: &str| attack_with("lengthen", &[bytes, how]).flag("--file-size", "1m").run();
+        let ran = lengthen("1048576");
+        ran.passes();
+        assert_eq!(ran.out(), "long\n");
+
+        let ran = lengthen("1048577");
+        ran.violates("DiskLimitViolation");
+        assert_eq!((ran.terminal(), &ran.outcome["signal"]), ("DiskLimitViolation", &25.into()));
+    }
+}
+
+/// What is in the scratch is told apart.
+#[test]
+fn files_are_not_in_the_peak_of_memory() {
+    let ran = attack_with("write-file", &["/work/f", "100000000"]).flag("--memory", "64m").run();
+    ran.passes();
+    let usage = &ran.outcome["usage"];
+    assert!(usage["memory_peak_bytes"].as_u64() < Some(64 << 20), "{usage}");
+    assert!(usage["scratch_bytes"].as_u64() >= Some(100_000_000), "{usage}");
+}
+
+#[test]
 fn a_full_scratch_is_a_disk_violation_and_no_oom_kill() {
     let ran = attack("fill-scratch").flag("--scratch", "32m").flag("--memory", "64m").run();
     ran.violates("DiskLimitViolation");

@@ -84,6 +84,10 @@ fn every_signal_that_a_program_can_die_of() {
 #[test]
 fn sigxfsz_by_its_own_hand_is_no_disk_violation() {
     attack("die-of").program(&["25"]).run().is_signaled(25);
+    exec(&["sh", "-c", "kill -XFSZ $$"]).run().is_signaled(25);
+    exec(&["sh", "-c", "(kill -XFSZ $$) & wait"]).run().is_signaled(25);
+    let by_pidfd = "signal.signal(25, signal.SIG_DFL)\nsignal.pidfd_send_signal(os.pidfd_open(os.getpid()), 25)";
+    python(&format!("import os, signal\n{by_pidfd}")).run().is_signaled(25);
 }
 
 #[test]
@@ -199,6 +203,22 @@ fn the_list_of_attempts_has_an_end() {
     let listed = ran.attempts("FilesystemWriteViolation");
     assert_eq!((listed.len(), &ran.outcome["violations_dropped"]), (100, &150.into()));
     assert_eq!((&listed[0]["path"], &listed[99]["path"]), (&"/usr/0".into(), &"/usr/99".into()));
+}
+
+/// What a verdict is named after has its place, however much was tried before.
+#[test]
+fn a_long_list_of_attempts_hides_no_limit() {
+    let source = "import os, time\nfor i in range(250):\n    try: os.mkdir(f'/usr/{i}')\n    except OSError: pass\n";
+    let ran = python(&format!("{source}time.sleep(600)")).flag("--on-violation", "note").flag("--timeout", "3s").run();
+    ran.violates("TimeoutViolation");
+    assert_eq!((ran.terminal(), ran.attempts("TimeoutViolation").len()), ("TimeoutViolation", 1));
+
+    let ran =
+        python(&format!("{source}print('x' * 5000, flush=True)\ntime.sleep(1)")).flag("--output-limit", "1k").run();
+    ran.violates("FilesystemWriteViolation");
+    // Once, however often it was looked at.
+    assert_eq!(ran.attempts("OutputLimitViolation").len(), 1);
+    assert_eq!(ran.outcome["violations_dropped"], 150);
 }
 
 #[test]

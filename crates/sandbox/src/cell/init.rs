@@ -29,8 +29,9 @@ pub(crate) fn live(run: Run, plan: &Plan) -> Result<(), (Failure, OwnedFd)> {
 
 fn start(run: &Run, plan: &Plan) -> Result<(process::Pid, OwnedFd), Failure> {
     let signals = signal::watch(&[libc::SIGCHLD]).step("watch for children", "")?;
+    let set_up = process::cpu_time().saturating_sub(run.joined);
     let main = process::spawn(&mut || {
-        if let Err(failure) = payload::become_program(run, plan) {
+        if let Err(failure) = payload::become_program(run, plan, set_up) {
             let _ = wire::send(&run.supervisor, &FromCell::Failed(failure), &[]);
         }
         process::exit_now(127)
@@ -91,7 +92,7 @@ fn watch(main: process::Pid, signals: &OwnedFd, supervisor: &OwnedFd, launcher: 
             while let Some(dead) = process::reap() {
                 usage.add(&dead.usage);
                 if dead.pid == main {
-                    let ended = FromCell::Ended { status: dead.status, usage, tasks };
+                    let ended = FromCell::Ended { status: dead.status, usage, at_ns: wire::now_ns(), tasks };
                     let _ = wire::send(supervisor, &ended, &[]);
                     return;
                 }

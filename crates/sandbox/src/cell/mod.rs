@@ -21,6 +21,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 
@@ -92,6 +93,7 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
     };
     drop(leash);
     let start = wire::now_ns();
+    let joined = process::cpu_time();
     let entered = enter(&order, built, plan_fd.as_fd(), &more);
     drop((more, plan_fd));
     match entered {
@@ -100,7 +102,7 @@ fn run(birth: &Birth<'_>) -> Result<(), Failed> {
             let mounts = [ahead, Took::since(start)];
             let stdio = [stdin, stdout, stderr];
             let count_clones = birth.count_clones;
-            let run = Run { supervisor, stdio, launcher, filter, view, egress, mounts, count_clones };
+            let run = Run { supervisor, stdio, launcher, filter, view, egress, mounts, joined, count_clones };
             init::live(run, &plan).map_err(|(failure, supervisor)| (failure, Some(supervisor)))
         }
     }
@@ -126,6 +128,8 @@ pub(crate) struct Run {
     /// Where the program calls its broker, for the supervisor.
     pub(crate) egress: Option<OwnedFd>,
     pub(crate) mounts: [Took; 2],
+    /// The processor time of init when it came into the group of the cell.
+    pub(crate) joined: Duration,
     pub(crate) count_clones: bool,
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -13,8 +14,8 @@ use crate::sys::process::{self, CArray};
 use crate::sys::{seccomp, signal};
 use crate::wire::{self, Failure, FromCell, Plan, TTY};
 
-/// Becomes the program, or says why not.
-pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
+/// Becomes the program, or says why not. `set_up` is what init has used so far.
+pub(super) fn become_program(run: &Run, plan: &Plan, set_up: Duration) -> Result<(), Failure> {
     process::setsid().step("new session", "")?;
     signal::unblock();
     // A name that can't be entered is the caller's mistake, named like one.
@@ -37,11 +38,12 @@ pub(super) fn become_program(run: &Run, plan: &Plan) -> Result<(), Failure> {
     let argv = CArray::new(argv);
     let needs = Needs { network: plan.network, count_clones: run.count_clones, handover_fd: handover };
     let program = run.filter.program_for(needs);
-    let starting = FromCell::Starting { mounts: run.mounts };
 
     let listener = seccomp::install(&program).step("install the seccomp filter", "")?;
     let [scratch, root, proc_dir] = run.view.each_ref().map(AsFd::as_fd);
     let fds = [scratch, proc_dir, root, listener.as_fd()].into_iter().chain(run.egress.as_ref().map(AsFd::as_fd));
+    let set_up = Some(set_up + process::cpu_time());
+    let starting = FromCell::Starting { mounts: run.mounts, at_ns: wire::now_ns(), set_up };
     wire::send(&supervisor, &starting, &fds.collect::<Vec<_>>()).step("hand over the listener", "")?;
     drop(listener);
     // Only now: an fd on its way in a socket counts for the whole user, against the limit of whoever sends.

@@ -222,13 +222,21 @@ impl Group {
         let stat = self.unified.as_ref().and_then(|dir| dir::read(dir.fd(), "cpu.stat").ok());
         let cpu = |key| dir::keyed(stat.as_deref()?, key);
         let nanos = |name| self.counts_cpu().and_then(|dir| dir::number(dir.fd(), name, ""));
+        // The sum is exact; its parts are of whole ticks, and tell how it is shared.
+        let shared = || {
+            let (sum, user, system) =
+                (nanos("cpuacct.usage")? / 1000, nanos("cpuacct.usage_user")?, nanos("cpuacct.usage_sys")?);
+            let of_user = (u128::from(sum) * u128::from(user + 1) / u128::from(user + system + 1)) as u64;
+            Some((of_user, sum - of_user))
+        };
+        let (user, system) = cpu("user_usec").zip(cpu("system_usec")).or_else(shared).unzip();
         Counters {
             oom_kills: dir::number(memory, "memory.oom_control", "oom_kill").unwrap_or(0),
             pids_refused: dir::number(self.pids.fd(), "pids.events", "max").unwrap_or(0),
             memory_peak: dir::number(memory, "memory.max_usage_in_bytes", ""),
             processes_peak: dir::number(self.pids.fd(), "pids.peak", ""),
-            cpu_user_us: cpu("user_usec").or_else(|| Some(nanos("cpuacct.usage_user")? / 1000)),
-            cpu_system_us: cpu("system_usec").or_else(|| Some(nanos("cpuacct.usage_sys")? / 1000)),
+            cpu_user_us: user,
+            cpu_system_us: system,
         }
     }
 

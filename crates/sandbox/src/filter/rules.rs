@@ -73,6 +73,17 @@ pub(crate) fn rules(needs: Needs) -> Vec<Option<Rule>> {
             otherwise: Action::Allow,
         },
     );
+    // Whether it was the kernel who sent this one, to who writes beyond the limit of a file, or the program itself.
+    for (nr, signal) in [
+        (libc::SYS_kill, 1),
+        (libc::SYS_tkill, 1),
+        (libc::SYS_tgkill, 2),
+        (libc::SYS_rt_sigqueueinfo, 1),
+        (libc::SYS_rt_tgsigqueueinfo, 2),
+        (libc::SYS_pidfd_send_signal, 1),
+    ] {
+        put(nr, notify_if(signal, Test::Equal(libc::SIGXFSZ as u32)));
+    }
     // Leases and directory notification on files shared with the host and other cells are a side channel.
     let fcntl = [libc::F_SETLEASE as u32, libc::F_NOTIFY as u32];
     put(

@@ -1,6 +1,7 @@
 //! The init of a container from where it has built a cell ([`super::shell`]) to the program's start.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -61,6 +62,8 @@ fn live() {
                 view: [scratch, root, proc],
                 egress,
                 mounts: [entry.mounts, Took::default()],
+                // What the runtime has used before is in it: a bound, and no more.
+                joined: Duration::ZERO,
                 count_clones: entry.count_clones,
             };
             cell::init::live(run, &plan)

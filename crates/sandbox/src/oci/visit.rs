@@ -168,7 +168,7 @@ impl Visit {
         view: [&OwnedFd; 2],
         mounts: Took,
     ) -> Result<(), Failure> {
-        let started = FromCell::Starting { mounts: [mounts, Took::default()] };
+        let started = FromCell::Starting { mounts: [mounts, Took::default()], at_ns: wire::now_ns(), set_up: None };
         wire::send(&self.supervisor, &started, &view.map(AsFd::as_fd)).step("tell the supervisor", "")?;
         let mut called = self.call(runtime, laid, None)?;
         (self.streams, self.groups) = (vec![], vec![]);
@@ -201,7 +201,10 @@ impl Visit {
         let error = log::last_error(&called.said().unwrap_or_default());
         let ended = match error.as_deref().and_then(log::not_started) {
             // Of its memory most is mapped from files, or by several: samples tell it better.
-            None => FromCell::Ended { status, usage: Rusage { max_rss: 0, ..called.usage }, tasks: None },
+            None => {
+                let usage = Rusage { max_rss: 0, ..called.usage };
+                FromCell::Ended { status, usage, at_ns: wire::now_ns(), tasks: None }
+            }
             Some(NotStarted::Refused { path, errno: libc::ENOENT })
                 if path.is_some_and(|path| laid.has(plan, path)) =>
             {

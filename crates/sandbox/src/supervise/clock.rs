@@ -38,6 +38,10 @@ impl State<'_> {
             self.kill_at = None;
             self.kill_cell();
         }
+        // Before the wall clock is judged: who watches is warned of a limit before it is met, however late this looks.
+        if self.ended.is_none() && self.next_sample().is_some_and(|at| now >= at) {
+            self.sample(now);
+        }
         if self.killed.is_none() && self.ended.is_none() {
             match self.started {
                 Some(started) if now.duration_since(started) >= self.spec.limits.wall => {
@@ -58,12 +62,6 @@ impl State<'_> {
                 _ => {}
             }
         }
-        if self.ended.is_none() && self.next_sample().is_some_and(|at| now >= at) {
-            self.sample(now);
-            if self.observation.next().is_some_and(|at| now >= at) {
-                self.observe(now);
-            }
-        }
     }
 
     /// For the limits, or for an observer, whose sample is one for the limits first.
@@ -77,6 +75,9 @@ impl State<'_> {
             && let Some(cell) = &self.cell
         {
             let _ = socket::send(cell.as_fd(), &[wire::COUNT], &[]);
+        }
+        if self.observation.next().is_some_and(|at| now >= at) {
+            self.observe(now);
         }
         for (kind, detail, evidence) in breaches {
             let kill = match kind {

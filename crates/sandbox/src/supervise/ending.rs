@@ -29,9 +29,10 @@ impl State<'_> {
         self.stages.push(Stage { step: Step::Run, began: started, took: ended - started });
         self.stages.push(Stage { step: Step::Collect, began: ended, took: finished - ended });
         let (user, system) = match (counters.cpu_user_us, counters.cpu_system_us) {
-            // The group was the cell's before it was the program's.
+            // Making a cell is the kernel's work.
             (Some(user), Some(system)) => {
-                (user.saturating_sub(self.cpu_before.0), system.saturating_sub(self.cpu_before.1))
+                let before = self.cpu_before.as_micros() as u64;
+                (user.saturating_sub(before.saturating_sub(system)), system.saturating_sub(before))
             }
             // Init could not tell when it was killed: then what was seen last.
             _ => {
@@ -47,9 +48,7 @@ impl State<'_> {
                 wall: ended - started,
                 cpu_user: Duration::from_micros(user),
                 cpu_system: Duration::from_micros(system),
-                memory_peak: counters
-                    .memory_peak
-                    .unwrap_or_else(|| self.rusage.max_rss.max(self.samples.memory_peak())),
+                memory_peak: self.memory_peak(&counters),
                 // The cell's init is in the group and no process of the program's.
                 processes_peak: counters.processes_peak.map(|n| n.saturating_sub(1)).filter(|_| !own_kernel).or(peak),
                 scratch: self.samples.scratch_peak(),
@@ -83,8 +82,9 @@ impl State<'_> {
         if let Some((detail, evidence)) = self.samples.disk(self.scratch.as_ref(), limits) {
             self.record_once(Kind::Disk, detail, evidence);
         }
-        // A program can send itself that signal: the proof is a file that is as long as one may be.
-        if self.end == Some(End::Signaled(libc::SIGXFSZ)) && self.has_full_file() {
+        // The kernel's signal, if nobody else has sent it; or, where a program sends it itself, a file as long as one may be.
+        let is_the_kernels = self.witness.is_some() && !self.sent_file_signal;
+        if self.end == Some(End::Signaled(libc::SIGXFSZ)) && (is_the_kernels || self.has_full_file()) {
             let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
             self.record_once(Kind::Disk, detail, "SIGXFSZ");
         }
@@ -92,6 +92,15 @@ impl State<'_> {
         let refused = if self.meters.own_kernel { 0 } else { counters.pids_refused };
         for (kind, detail, evidence) in judge_limits::counted(counters.oom_kills, refused, &self.spec.limits) {
             self.record_once(kind, detail, evidence);
+        }
+    }
+
+    /// The group's peak has the scratch in it, as it was then: at most as it ever was.
+    fn memory_peak(&self, counters: &Counters) -> u64 {
+        let seen = self.samples.memory_peak();
+        match counters.memory_peak {
+            Some(peak) => peak.saturating_sub(self.samples.scratch_peak()).max(seen.min(peak)),
+            None => seen.max(self.rusage.max_rss),
         }
     }
 

@@ -74,10 +74,10 @@ pub(super) fn counted(oom_kills: u64, forks_refused: u64, limits: &Limits) -> Ve
 
 impl Samples {
     /// The program starts now: what its group has used so far was the cell's set-up.
-    pub(super) fn begin(&mut self, now: Instant, meters: &Meters) {
+    pub(super) fn begin(&mut self, now: Instant, cpu_before: Duration) {
         self.next = Some(now + CLOSEST);
         self.began = Some(now);
-        self.cpu_before = meters.cpu().unwrap_or_default();
+        self.cpu_before = cpu_before;
         self.tasks = 1;
     }
 

@@ -65,7 +65,7 @@ impl State<'_> {
     fn understand(&mut self, message: FromCell, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match message {
-            FromCell::Starting { mounts } => {
+            FromCell::Starting { mounts, at_ns, set_up } => {
                 mounts.into_iter().filter(|part| part.ns > 0).for_each(|part| self.passed(Step::Mounts, part));
                 self.scratch = fds.next();
                 self.meters.proc = fds.next();
@@ -85,10 +85,13 @@ impl State<'_> {
                     });
                 }
                 let now = Instant::now();
-                self.stages.push(Stage { step: Step::Exec, began: self.asked, took: now - self.asked });
-                self.started = Some(now);
-                self.samples.begin(now, &self.meters);
-                self.cpu_before = self.meters.cpu_parts();
+                let started = then(at_ns).max(self.asked);
+                self.stages.push(Stage { step: Step::Exec, began: self.asked, took: started - self.asked });
+                self.started = Some(started);
+                // The group was the cell's before it was the program's; but it may be the program's already.
+                let used = self.meters.cpu().unwrap_or_default();
+                self.cpu_before = set_up.map_or(used, |set_up| used.min(set_up));
+                self.samples.begin(now, self.cpu_before);
                 self.listener = fds.next();
                 if let Some(listener) = &self.listener {
                     seccomp::wake_synchronously(listener.as_fd());
@@ -103,8 +106,8 @@ impl State<'_> {
                 let detail = Detail { limit, observed: Some(tasks), ..Detail::default() };
                 self.record_once(Kind::Processes, detail, "the kernel refuses another process");
             }
-            FromCell::Ended { status, usage, tasks } => {
-                self.ended = Some(Instant::now());
+            FromCell::Ended { status, usage, at_ns, tasks } => {
+                self.ended = Some(then(at_ns).max(self.started.unwrap_or(self.asked)));
                 self.rusage = usage;
                 tasks.into_iter().for_each(|tasks| self.samples.were_at_once(tasks));
                 if self.end.is_none() {
@@ -119,10 +122,14 @@ impl State<'_> {
 
     /// By another process's account.
     fn passed(&mut self, step: Step, Took { began_ns, ns }: Took) {
-        let ago = Duration::from_nanos(wire::now_ns().saturating_sub(began_ns));
-        let now = Instant::now();
-        self.stages.push(Stage { step, began: now.checked_sub(ago).unwrap_or(now), took: Duration::from_nanos(ns) });
+        self.stages.push(Stage { step, began: then(began_ns), took: Duration::from_nanos(ns) });
     }
+}
+
+/// A moment of [`wire::now_ns`] that is past.
+fn then(at_ns: u64) -> Instant {
+    let (now, ago) = (Instant::now(), Duration::from_nanos(wire::now_ns().saturating_sub(at_ns)));
+    now.checked_sub(ago).unwrap_or(now)
 }
 
 /// Without waiting. One that has closed with a word of ours unread, which came too late: the kernel tells of that first, and

@@ -110,12 +110,6 @@ impl Meters {
             .or_else(|| self.keyed(Meter::CpuNanos, "").map(Duration::from_nanos))
     }
 
-    /// User and system time, in microseconds, where the group tells them apart.
-    pub(super) fn cpu_parts(&self) -> (u64, u64) {
-        let part = |key| self.keyed(Meter::CpuStat, key).unwrap_or(0);
-        (part("user_usec"), part("system_usec"))
-    }
-
     pub(super) fn census(&self) -> Census {
         let mut sum = Census::default();
         let Some(proc) = &self.proc else { return sum };

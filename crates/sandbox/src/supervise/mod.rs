@@ -106,13 +106,14 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
         failure: None,
         violations: vec![],
         violations_dropped: 0,
+        sent_file_signal: false,
         unseen: 0,
         pending: vec![],
         wake: rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|e| io("make an eventfd")(e.into()))?,
         retry_at: None,
         rusage: Rusage::default(),
-        cpu_before: (0, 0),
+        cpu_before: Duration::ZERO,
         enforced: vec![],
         degraded: vec![],
         stages: Vec::with_capacity(7),
@@ -151,6 +152,8 @@ struct State<'a> {
     failure: Option<Failure>,
     violations: Vec<Violation>,
     violations_dropped: u64,
+    /// Somebody in the cell, or by our hand, has sent the signal that the kernel sends for a file that would be too long.
+    sent_file_signal: bool,
     /// Calls that could not be looked at.
     unseen: u64,
     pending: Vec<(Notification, Pending)>,
@@ -159,7 +162,7 @@ struct State<'a> {
     retry_at: Option<Instant>,
     rusage: Rusage,
     /// User and system time of the cell's own set-up, in microseconds.
-    cpu_before: (u64, u64),
+    cpu_before: Duration,
     enforced: Vec<Applied>,
     degraded: Vec<Applied>,
     stages: Vec<Stage>,
@@ -297,7 +300,8 @@ impl State<'_> {
     }
 
     fn note(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
-        if self.violations.len() < MAX_VIOLATIONS {
+        // The first by each evidence is kept, however long the list is: verdicts come from it.
+        if self.violations.len() < MAX_VIOLATIONS || !self.has_noted(kind, evidence) {
             let violation = Violation { kind, at: self.at(), detail, evidence };
             self.observation.tell(Observed::Violation(&violation));
             self.violations.push(violation);
@@ -308,9 +312,13 @@ impl State<'_> {
 
     /// A limit is met once, however long the program stays there.
     fn record_once(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
-        if !self.violations.iter().any(|v| v.kind == kind && v.evidence == evidence) {
+        if !self.has_noted(kind, evidence) {
             self.record(kind, detail, evidence);
         }
+    }
+
+    fn has_noted(&self, kind: Kind, evidence: &str) -> bool {
+        self.violations.iter().any(|v| v.kind == kind && v.evidence == evidence)
     }
 
     fn check_output(&mut self) {
@@ -331,6 +339,7 @@ impl State<'_> {
 
     fn pass_signals(&mut self) {
         for signal in self.passed.map(|passed| passed.take()).unwrap_or_default() {
+            self.sent_file_signal |= i32::from(signal) == libc::SIGXFSZ;
             if let Some(cell) = &self.cell {
                 let _ = socket::send(cell.as_fd(), &[wire::SIGNAL, signal], &[]);
             }

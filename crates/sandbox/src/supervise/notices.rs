@@ -45,6 +45,10 @@ impl State<'_> {
                 return;
             }
             Seen::NewTask => self.count_task(call.pid),
+            Seen::FileSignal => {
+                self.sent_file_signal = true;
+                Answer::Continue
+            }
             Seen::Attempt { kind, detail, answer } => {
                 self.record(kind, *detail, "seccomp notification");
                 answer

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use super::{check, identity, owned};
 
@@ -95,6 +96,12 @@ pub(crate) fn unshare(flags: i32) -> io::Result<()> {
     // SAFETY: takes no pointers.
     check(unsafe { libc::unshare(flags) }.into())?;
     Ok(())
+}
+
+/// What this process has used of processors, all its threads together.
+pub(crate) fn cpu_time() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }
 
 /// How many processors this process may use.

@@ -45,6 +45,8 @@ pub(crate) enum Seen {
     Pending(Pending),
     /// A new thread, in a cell where nobody else counts them.
     NewTask,
+    /// The program sends SIGXFSZ.
+    FileSignal,
     Attempt {
         kind: Kind,
         detail: Box<Detail>,
@@ -70,6 +72,12 @@ impl Witness {
                 attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("flags {:#x}", call.args[0])))
             }
             libc::SYS_clone => Seen::NewTask,
+            libc::SYS_kill
+            | libc::SYS_tkill
+            | libc::SYS_tgkill
+            | libc::SYS_rt_sigqueueinfo
+            | libc::SYS_rt_tgsigqueueinfo
+            | libc::SYS_pidfd_send_signal => Seen::FileSignal,
             libc::SYS_ioctl => {
                 attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("request {:#x}", call.args[1])))
             }
