@@ -169,6 +169,21 @@ static int lengthen(int argc, char **argv) {
     return 0;
 }
 
+static double used(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
+}
+
+/* burn MS: so much of a processor, by its own account */
+static int burn_more(int argc, char **argv) {
+    (void)argc;
+    double until = used(CLOCK_PROCESS_CPUTIME_ID) + atof(argv[1]);
+    while (used(CLOCK_PROCESS_CPUTIME_ID) < until)
+        ;
+    return 0;
+}
+
 /* churn PATH MIB TIMES: filled and emptied, again and again */
 static int churn(int argc, char **argv) {
     (void)argc;
@@ -228,6 +243,7 @@ const struct attack hunger_attacks[] = {
     {"share-pages", share_pages},
     {"write-file", write_file},
     {"lengthen", lengthen},
+    {"burn", burn_more},
     {"churn", churn},
     {"sparse", sparse},
     {"make-files", make_files},

@@ -241,6 +241,18 @@ fn a_file_that_is_made_longer_than_the_file_size() {
     }
 }
 
+/// However late anybody looks.
+#[test]
+fn usage_is_never_less_than_it_was() {
+    for _ in 0..on_a_slow_host(20, 3) {
+        let usage = attack_with("burn", &["30"]).run().outcome["usage"].clone();
+        // In whole milliseconds, of user and system each.
+        assert!(usage["cpu_ms"].as_u64() >= Some(28), "{usage}");
+        let usage = exec(&["sleep", "0.05"]).run().outcome["usage"].clone();
+        assert!(usage["wall_ms"].as_u64() >= Some(50), "{usage}");
+    }
+}
+
 /// What is in the scratch is told apart.
 #[test]
 fn files_are_not_in_the_peak_of_memory() {

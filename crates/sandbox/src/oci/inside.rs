@@ -24,6 +24,9 @@ pub(super) const HERE: &[u8] = b"h";
 /// What it says before that, when the cell around it is built, with its scratch.
 pub(super) const BUILT: &[u8] = b"b";
 
+/// By which name in its environment it knows what it had used, in nanoseconds, when it came into the group of the cell.
+pub(super) const JOINED: &str = "JOINED";
+
 /// Fds of an entry.
 pub(super) const ENTRY_FDS: usize = 6;
 
@@ -40,6 +43,8 @@ pub(crate) fn live_if_asked() {
 
 fn live() {
     let Ok(porter) = process::adopt(PORTER) else { return };
+    // Before it is forgotten. Without it, what the runtime used counts as the cell's: a bound, and no more.
+    let joined = std::env::var(JOINED).ok().and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
     let entry = match prepare(&porter) {
         Ok(Some(entry)) => entry,
         Ok(None) => return,
@@ -62,8 +67,7 @@ fn live() {
                 view: [scratch, root, proc],
                 egress,
                 mounts: [entry.mounts, Took::default()],
-                // What the runtime has used before is in it: a bound, and no more.
-                joined: Duration::ZERO,
+                joined: Duration::from_nanos(joined),
                 count_clones: entry.count_clones,
             };
             cell::init::live(run, &plan)

@@ -5,11 +5,12 @@
 //! What was mounted into the container, this program among it, is not there any more.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use super::inside::{AT, BUILT, PORTER};
+use super::inside::{AT, BUILT, JOINED, PORTER};
 use crate::cell::{self, Aside, GID, Step, UID, c_path, root};
 use crate::spec::{CALL_AT, Network};
 use crate::sys::process::{self, CArray};
@@ -62,6 +63,7 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     rustix::process::umask(Mode::empty());
     process::new_session_keyring().step("new keyring", "")?;
     process::set_host_name("cell").step("set the host name", "")?;
+    let joined = process::cpu_time();
     cell::join(groups)?;
     // After that, so that the cell sees its own group as the root.
     process::unshare(libc::CLONE_NEWCGROUP).step("new cgroup namespace", "")?;
@@ -77,7 +79,7 @@ fn build(porter: &OwnedFd) -> Result<(), Failure> {
     root::seal()?;
     identity::drop_capabilities().step("drop all capabilities", "")?;
     socket::send(porter.as_fd(), BUILT, &[scratch.as_fd()]).step("tell the porter", "")?;
-    begin_again(own.as_fd(), porter)
+    begin_again(own.as_fd(), porter, joined)
 }
 
 /// In namespaces of its own, as the one user there is in them.
@@ -93,9 +95,10 @@ fn be_alone() -> Result<(), Failure> {
 }
 
 /// What is in /proc of this process belongs to the root of the namespace in which it was executed: hence again.
-fn begin_again(own: BorrowedFd<'_>, porter: &OwnedFd) -> Result<(), Failure> {
+fn begin_again(own: BorrowedFd<'_>, porter: &OwnedFd, joined: Duration) -> Result<(), Failure> {
     let kept = process::duplicate_above(porter.as_fd(), 16).step("begin again", "")?;
     process::place(kept.as_fd(), PORTER).step("begin again", "")?;
     let argv = CArray::new(vec![c_path(AT).step("begin again", "")?]);
-    Err(process::execute(own, &argv, &CArray::new(vec![]))).step("begin again", "")
+    let joined = c_path(format!("{JOINED}={}", joined.as_nanos())).step("begin again", "")?;
+    Err(process::execute(own, &argv, &CArray::new(vec![joined]))).step("begin again", "")
 }
