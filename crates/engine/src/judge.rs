@@ -37,21 +37,23 @@ pub(crate) fn judge(report: &Report, on_violation: OnViolation, program: &str) -
         verdict.class = Some(class);
         verdict.evidence = Some(violation.evidence.to_owned());
         verdict.terminal = terminal(report, violation);
-        // We ended it: how its main process took that is no exit of its own.
-        if let Some(kill) = report.killed {
+        // How its main process took a SIGTERM of ours is no exit of its own. SIGKILL nobody takes in any way.
+        let is_term = matches!(report.killed, Some(Kill::WallTime | Kill::CpuTime));
+        if is_term || matches!(report.killed, Some(Kill::Cancelled { after_its_end: false, .. })) {
             verdict.exit_code = None;
-            let sent = if matches!(kill, Kill::Violation | Kill::Memory) { 9 } else { 15 };
-            verdict.signal = verdict.signal.or(Some(sent));
+            verdict.signal = verdict.signal.or(Some(15));
         }
         return verdict;
     }
-    if let Some(Kill::Cancelled { signal }) = report.killed {
+    if let Some(Kill::Cancelled { signal, after_its_end }) = report.killed {
         verdict.class = Some(FailureClass::Signaled);
         verdict.terminal = Some(TerminalEvent::Cancelled);
         verdict.evidence = Some("the caller's signal".into());
         // One that took it as a reason to exit did not exit of its own.
-        verdict.exit_code = None;
-        verdict.signal = verdict.signal.or(Some(signal));
+        if !after_its_end {
+            verdict.exit_code = None;
+            verdict.signal = verdict.signal.or(Some(signal));
+        }
         return verdict;
     }
     verdict.class = match report.end {
@@ -86,6 +88,8 @@ fn decisive(report: &Report, on_violation: OnViolation) -> Option<&Violation> {
         // Attempts are listed only; a limit that ended the program is still what ended it.
         let ended = report.killed.is_some() || matches!(report.end, End::Killed | End::Signaled(_));
         let by = |kind| report.violations.iter().find(|v| v.kind == kind);
+        // Time that is over is over, also for who ended before anybody came.
+        let killed_for = killed_for.or(Some(Kind::Timeout));
         return killed_for.and_then(by).or_else(|| report.violations.iter().filter(limits).find(|_| ended));
     }
     report.violations.first()
@@ -96,8 +100,10 @@ fn terminal(report: &Report, decisive: &Violation) -> Option<TerminalEvent> {
     let seen = |kind| report.violations.iter().any(|v| v.kind == kind);
     match (report.killed, report.end) {
         (Some(Kill::WallTime | Kill::CpuTime), _) => Some(TerminalEvent::TimeoutViolation),
-        (Some(Kill::Memory), _) => Some(TerminalEvent::MemoryLimitViolation),
         (Some(Kill::Cancelled { .. }), _) => Some(TerminalEvent::Cancelled),
+        // It was faster.
+        (Some(Kill::Memory | Kill::Violation), End::Exited(_)) => None,
+        (Some(Kill::Memory), _) => Some(TerminalEvent::MemoryLimitViolation),
         (Some(Kill::Violation), _) => Some(event(decisive.kind)),
         (None, End::Killed | End::Signaled(9)) if seen(Kind::Memory) => Some(TerminalEvent::MemoryLimitViolation),
         (None, End::Signaled(25)) if seen(Kind::Disk) => Some(TerminalEvent::DiskLimitViolation),

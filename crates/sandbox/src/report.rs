@@ -47,7 +47,11 @@ pub enum Kill {
     CpuTime,
     Memory,
     Violation,
-    Cancelled { signal: i32 },
+    Cancelled {
+        signal: i32,
+        /// Only its output was left.
+        after_its_end: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -18,13 +18,11 @@ impl State<'_> {
         let (Some(started), Some(counters)) = (self.started, self.gone) else {
             // Killed before it began: by the caller, or by the memory limit, which the set-up counts against too.
             return match self.killed {
-                Some(Kill::Cancelled { signal }) => Err(SandboxError::Cancelled { signal }),
+                Some(Kill::Cancelled { signal, .. }) => Err(SandboxError::Cancelled { signal }),
                 _ => Err(SandboxError::DiedInSetUp { oom_kills: self.gone.map_or(0, |c| c.oom_kills) }),
             };
         };
         let end = self.end_of(&counters)?;
-        self.judge_counters(&counters);
-        self.note_weaknesses(&counters);
         let ended = self.ended.unwrap_or(finished);
         self.stages.push(Stage { step: Step::Run, began: started, took: ended - started });
         self.stages.push(Stage { step: Step::Collect, began: ended, took: finished - ended });
@@ -40,6 +38,9 @@ impl State<'_> {
                 (self.rusage.user_us.max(seen.saturating_sub(self.rusage.system_us)), self.rusage.system_us)
             }
         };
+        self.judge_counters(&counters);
+        self.judge_times(ended - started, Duration::from_micros(user + system));
+        self.note_weaknesses(&counters);
         let (peak, own_kernel) = (self.samples.processes_peak(), self.meters.own_kernel);
         Ok(Report {
             end,
@@ -73,6 +74,25 @@ impl State<'_> {
             Some(end) => Ok(end),
             None if self.killed.is_some() || counters.oom_kills > 0 => Ok(End::Killed),
             None => Err(SandboxError::KilledFromOutside),
+        }
+    }
+
+    /// A program that has ended by itself may have had more time than it was given, when we came late.
+    fn judge_times(&mut self, wall: Duration, cpu: Duration) {
+        if self.killed.is_some() {
+            return;
+        }
+        let limits = &self.spec.limits;
+        let by_cpu = limits.cpu_time.map(|limit| (limit, cpu, Some("cpu time"), "cpu time, counted"));
+        let all = [Some((limits.wall, wall, None, "wall clock")), by_cpu];
+        for (limit, took, note, evidence) in all.into_iter().flatten().filter(|(limit, took, ..)| took >= limit) {
+            let detail = Detail {
+                limit: Some(limit.as_millis() as u64),
+                observed: Some(took.as_millis() as u64),
+                note: note.map(Into::into),
+                ..Detail::default()
+            };
+            self.record_once(Kind::Timeout, detail, evidence);
         }
     }
 

@@ -119,13 +119,14 @@ impl Samples {
             breaches.push((Kind::Disk, detail, evidence));
         }
         breaches.extend(counted(meters.oom_kills(), meters.forks_refused(), limits));
-        let used = scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).unwrap_or_default();
-        let in_scratch = used.bytes_used;
+        // Asked for after each look at memory: what was written meanwhile would be taken for memory otherwise.
+        let in_scratch = || scratch.and_then(|fd| files::usage(fd.as_fd()).ok()).unwrap_or_default();
         let ((memory, memory_is_rough), cpu) = if meters.has_group() {
-            (self.group_memory(meters, in_scratch + used.inodes_used * INODE_COST, limits), self.group_cpu(meters))
+            (self.group_memory(meters, &in_scratch, limits), self.group_cpu(meters))
         } else {
-            self.census(meters, in_scratch, limits)
+            self.census(meters, &in_scratch, limits)
         };
+        let in_scratch = in_scratch().bytes_used;
         self.memory_peak = self.memory_peak.max(memory);
         let (cpu_so_far, tasks) = (cpu.max(self.last.cpu), self.tasks);
         self.last = Last { cpu: cpu_so_far, memory, memory_is_rough, scratch: in_scratch, tasks, ..self.last };
@@ -163,15 +164,22 @@ impl Samples {
     }
 
     /// What is neither scratch nor a cache that the kernel would give back; or, under the limit, more than that.
-    fn group_memory(&self, meters: &Meters, in_scratch: u64, limits: &Limits) -> (u64, bool) {
-        let charged = meters.memory_charged().unwrap_or(0).saturating_sub(in_scratch);
+    fn group_memory(&self, meters: &Meters, in_scratch: &dyn Fn() -> files::Usage, limits: &Limits) -> (u64, bool) {
+        let charged = meters.memory_charged().unwrap_or(0);
+        let used = in_scratch();
+        let charged = charged.saturating_sub(used.bytes_used + used.inodes_used * INODE_COST);
         match charged > limits.memory {
             true => (charged.saturating_sub(meters.memory_reclaimable()), false),
             false => (charged, true),
         }
     }
 
-    fn census(&mut self, meters: &Meters, in_scratch: u64, limits: &Limits) -> ((u64, bool), Duration) {
+    fn census(
+        &mut self,
+        meters: &Meters,
+        in_scratch: &dyn Fn() -> files::Usage,
+        limits: &Limits,
+    ) -> ((u64, bool), Duration) {
         let census = meters.census();
         if !meters.own_kernel {
             self.counted(&census, meters);
@@ -183,9 +191,9 @@ impl Samples {
         let cpu = census.cpu.max(self.cpu_seen.values().sum());
         self.cpu = self.cpu.max(cpu);
         // Forks share pages, and a sum counts them for each: look closely before accusing.
-        let bound = census.memory.without_scratch(in_scratch);
+        let bound = census.memory.without_scratch(in_scratch().bytes_used);
         let memory = match bound > limits.memory {
-            true => (meters.memory_exact().without_scratch(in_scratch), false),
+            true => (meters.memory_exact().without_scratch(in_scratch().bytes_used), false),
             false => (bound, true),
         };
         (memory, cpu)

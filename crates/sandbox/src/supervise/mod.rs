@@ -288,13 +288,13 @@ impl State<'_> {
     }
 
     fn at(&self) -> Duration {
-        self.started.map_or(Duration::ZERO, |start| start.elapsed())
+        self.started.map_or(Duration::ZERO, |start| self.ended.unwrap_or_else(Instant::now) - start)
     }
 
     /// Puts an attempt on record; under `kill`, it is the last.
     fn record(&mut self, kind: Kind, detail: Detail, evidence: &'static str) {
         self.note(kind, detail, evidence);
-        if self.spec.on_violation == OnViolation::Kill && self.killed.is_none() {
+        if self.spec.on_violation == OnViolation::Kill && self.killed.is_none() && self.ended.is_none() {
             self.kill_now(Kill::Violation);
         }
     }
@@ -375,7 +375,7 @@ impl State<'_> {
         }
         match self.killed {
             None => {
-                self.killed = Some(Kill::Cancelled { signal });
+                self.killed = Some(Kill::Cancelled { signal, after_its_end: self.ended.is_some() });
                 self.terminate();
             }
             Some(_) => self.kill_cell(),
