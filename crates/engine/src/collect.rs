@@ -14,11 +14,12 @@ use sha2::{Digest, Sha256};
 const MAX_ARTIFACTS: usize = 10_000;
 
 /// Copies regular files into `to`, which must not have one of that name yet, up to `budget` bytes in all: a sparse file
-/// costs the program nothing and the host its full length. What is left out is said in the second list.
+/// costs the program nothing and the host its full length. What is left out is said in the second list, but for a file of `ours`.
 pub(crate) fn collect(
     scratch: &Scratch,
     to: &Path,
     wanted: &[String],
+    ours: Option<&str>,
     mut budget: u64,
 ) -> (Vec<Artifact>, Vec<SkippedCheck>) {
     let (mut taken, mut skipped) = (vec![], vec![]);
@@ -27,9 +28,12 @@ pub(crate) fn collect(
         skipped.push(SkippedCheck { check: format!("artifact {name}"), reason });
     };
     let found = match scratch.files(MAX_ARTIFACTS) {
-        Ok((found, more)) => {
-            if more {
+        Ok((found, unlisted)) => {
+            if unlisted.more {
                 skip(Path::new("*"), format!("there are more than {MAX_ARTIFACTS} files, or they lie too deep"));
+            }
+            if unlisted.unread {
+                skip(Path::new("*"), "the program left a directory that may not be read".into());
             }
             found
         }
@@ -38,7 +42,7 @@ pub(crate) fn collect(
             vec![]
         }
     };
-    let found: Vec<_> = found.into_iter().filter(|file| file.path != Path::new(crate::capsule::EVENTS)).collect();
+    let found: Vec<_> = found.into_iter().filter(|file| ours.is_none_or(|ours| file.path != Path::new(ours))).collect();
     let is_wanted = |path: &Path| wanted.is_empty() || wanted.iter().any(|glob| matches(glob, path));
     for glob in wanted.iter().filter(|glob| !found.iter().any(|file| matches(glob, &file.path))) {
         skip(Path::new(glob), "no file that the program left is called so".into());

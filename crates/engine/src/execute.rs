@@ -166,7 +166,10 @@ pub fn execute(launcher: &Launcher, request: &Request, mut call: Call<'_>) -> Re
         ask_the_parser(launcher, next, parse, &mut verdict)?;
     }
     let (artifacts, skipped) = match (call.artifacts, &report.scratch) {
-        (Some(dir), Some(scratch)) => collect(scratch, dir, &request.collect, request.limits.scratch_bytes),
+        (Some(dir), Some(scratch)) => {
+            let ours = request.capsule.as_ref().map(|_| capsule::EVENTS);
+            collect(scratch, dir, &request.collect, ours, request.limits.scratch_bytes)
+        }
         _ => (vec![], vec![]),
     };
     phases.push(phase("run", &report, &verdict));

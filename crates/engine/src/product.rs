@@ -30,9 +30,9 @@ pub(crate) type Product = Vec<File>;
 /// Every regular file of the compiler's working directory that is not hidden.
 pub(crate) fn take(scratch: &Scratch) -> io::Result<Product> {
     let too_much = || io::Error::other("the compiler left more than a program can be");
-    let (found, more) = scratch.files(MAX_FILES)?;
+    let (found, unlisted) = scratch.files(MAX_FILES)?;
     let total: u64 = found.iter().map(|file| file.bytes).fold(0, u64::saturating_add);
-    if more || total > MAX_BYTES {
+    if unlisted.more || total > MAX_BYTES {
         return Err(too_much());
     }
     let mut product = vec![];

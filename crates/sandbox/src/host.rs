@@ -3,8 +3,9 @@
 use crate::cgroup::Base;
 use crate::launcher::host_id_base;
 use crate::report::Applied;
-use crate::spec::{Runtime, RuntimeKind};
-use crate::sys::files;
+use crate::spec::{Network, Runtime, RuntimeKind};
+use crate::sys::{files, process};
+use crate::wire::Plan;
 
 /// Who the program is, seen from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,28 @@ pub(crate) fn layers_in(engine: &str, base: &Base, landlock: Option<u32>, ids: &
     on.push(Applied::new("namespaces", format!("pid of, and {own} a container of {engine}'s")));
     on.push(Applied::new("container", "no capability, no_new_privs, a read-only root"));
     (on, off)
+}
+
+/// What of it a cell has no need for, or this host no room.
+pub(crate) fn as_planned(layers: &mut (Vec<Applied>, Vec<Applied>), plan: &Plan, cpu_group: bool) {
+    let (on, off) = layers;
+    for Applied { layer, mechanism } in on {
+        match layer.as_str() {
+            "namespaces" if plan.network == Network::Full => *mechanism = mechanism.replace("network, ", ""),
+            "filesystem" if plan.limits.scratch == 0 => {
+                *mechanism = mechanism.replace("one writable tmpfs", "nothing that can be written");
+            }
+            "cpu" if !cpu_group => *mechanism = "no quota: the host has no more processors".into(),
+            _ => {}
+        }
+    }
+    let (asked, most) = (plan.limits.open_files, process::most_open_files());
+    if asked > most {
+        off.push(Applied::new(
+            "limits",
+            format!("{most} open files instead of {asked}: this process may have no more"),
+        ));
+    }
 }
 
 /// What is enforced in every cell on this host, and what is weaker than it should be.

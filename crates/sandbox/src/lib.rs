@@ -55,7 +55,7 @@ pub use launcher::Next;
 pub use probe::{Primitive, confinement, probe};
 pub use recorder::Recorder;
 pub use report::*;
-pub use scratch::{Found, Scratch};
+pub use scratch::{Found, Scratch, Unlisted};
 pub use signals::{Cancel, Passed, Resized, Signals, Stop};
 pub use spec::*;
 pub use terminal::Terminal;

@@ -29,6 +29,15 @@ pub struct Found {
     pub mode: u32,
 }
 
+/// What there is besides the files that were found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unlisted {
+    /// More than were asked for, or deeper ones.
+    pub more: bool,
+    /// Directories that could not be read.
+    pub unread: bool,
+}
+
 /// The directory of the scratch that the program sees as the `n`th of `Spec::writable`.
 pub(crate) fn writable_name(n: usize) -> String {
     format!("w{n}")
@@ -38,27 +47,26 @@ pub(crate) fn writable_name(n: usize) -> String {
 const MAX_DEPTH: usize = 64;
 
 impl Scratch {
-    /// The regular files of the working directory, by name, at most `most`; true when there were more.
-    pub fn files(&self, most: usize) -> io::Result<(Vec<Found>, bool)> {
-        self.look("work", most).map(|(found, more, _)| (found, more))
+    /// The regular files of the working directory, by name, at most `most`.
+    pub fn files(&self, most: usize) -> io::Result<(Vec<Found>, Unlisted)> {
+        self.look("work", most)
     }
 
     /// The same of the `n`th directory of `Spec::writable`; a directory that cannot be read is an error there, because what
     /// is in it would look as if it were gone.
     pub fn writable_files(&self, n: usize, most: usize) -> io::Result<(Vec<Found>, bool)> {
-        let (found, more, unread) = self.look(&writable_name(n), most)?;
-        match unread {
-            true => Err(io::ErrorKind::PermissionDenied.into()),
-            false => Ok((found, more)),
+        match self.look(&writable_name(n), most)? {
+            (_, Unlisted { unread: true, .. }) => Err(io::ErrorKind::PermissionDenied.into()),
+            (found, unlisted) => Ok((found, unlisted.more)),
         }
     }
 
-    fn look(&self, dir: &str, most: usize) -> io::Result<(Vec<Found>, bool, bool)> {
+    fn look(&self, dir: &str, most: usize) -> io::Result<(Vec<Found>, Unlisted)> {
         let dir = open(self.dir.as_fd(), Path::new(dir), libc::O_RDONLY | libc::O_DIRECTORY)?;
         let mut walk = Walk { most, ..Walk::default() };
         walk.through(dir.as_fd(), Path::new(""), MAX_DEPTH);
         walk.found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok((walk.found, walk.more, walk.unread))
+        Ok((walk.found, walk.unlisted))
     }
 
     /// One of the working directory's, for reading.
@@ -99,16 +107,13 @@ fn is_regular(fd: BorrowedFd<'_>) -> io::Result<bool> {
 struct Walk {
     most: usize,
     found: Vec<Found>,
-    /// It had to stop.
-    more: bool,
-    /// A directory could not be read, and was passed over.
-    unread: bool,
+    unlisted: Unlisted,
 }
 
 impl Walk {
     fn through(&mut self, dir: BorrowedFd<'_>, at: &Path, depth: usize) {
         let Ok(entries) = rustix::fs::Dir::read_from(dir) else {
-            self.unread = true;
+            self.unlisted.unread = true;
             return;
         };
         for entry in entries.flatten() {
@@ -118,22 +123,22 @@ impl Walk {
             }
             let name = Path::new(OsStr::from_bytes(name.to_bytes()));
             let Ok(stat) = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) else {
-                self.unread = true;
+                self.unlisted.unread = true;
                 continue;
             };
             match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile if self.found.len() == self.most => {
-                    self.more = true;
+                    self.unlisted.more = true;
                     return;
                 }
                 FileType::RegularFile => {
                     let (bytes, mode) = (stat.st_size as u64, stat.st_mode & 0o777);
                     self.found.push(Found { path: at.join(name), bytes, mode });
                 }
-                FileType::Directory if depth == 0 => self.more = true,
+                FileType::Directory if depth == 0 => self.unlisted.more = true,
                 FileType::Directory => match open(dir, name, libc::O_RDONLY | libc::O_DIRECTORY) {
                     Ok(below) => self.through(below.as_fd(), &at.join(name), depth - 1),
-                    Err(_) => self.unread = true,
+                    Err(_) => self.unlisted.unread = true,
                 },
                 _ => {}
             }

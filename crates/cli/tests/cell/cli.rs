@@ -51,6 +51,25 @@ fn has_every_field(outcome: &Value) {
     );
 }
 
+/// What a run does without is not among what is enforced.
+#[test]
+fn what_is_enforced_is_that_of_the_run() {
+    let mechanism = |flags: &[&str], layer: &str| {
+        let run = flags.chunks(2).fold(exec(&["true"]), |run, flag| run.flag(flag[0], flag[1])).run();
+        run.passes();
+        let all = run.outcome["enforced"].as_array().expect("a list").clone();
+        all.iter().find(|entry| entry["layer"] == layer).map(|entry| entry["mechanism"].to_string())
+    };
+    let has = |flags: &[&str], layer: &str, word: &str| mechanism(flags, layer).is_some_and(|how| how.contains(word));
+    assert!(has(&[], "namespaces", "network") && !has(&["--network", "full"], "namespaces", "network"));
+    assert!(has(&[], "filesystem", "writable tmpfs") && !has(&["--scratch", "0"], "filesystem", "writable tmpfs"));
+    if has_groups() && mechanism(&[], "cpu").is_some() {
+        let everything = std::thread::available_parallelism().expect("a number").to_string();
+        assert!(has(&["--cpus", "0.5"], "cpu", "cpu."), "{:?}", mechanism(&["--cpus", "0.5"], "cpu"));
+        assert!(has(&["--cpus", &everything], "cpu", "no quota"), "{:?}", mechanism(&["--cpus", &everything], "cpu"));
+    }
+}
+
 fn schema() -> Value {
     let output = Command::new(binary()).arg("schema").output().expect("hotcell starts");
     assert!(output.status.success());

@@ -21,7 +21,7 @@ pub(super) fn become_program(run: &Run, plan: &Plan, set_up: Duration) -> Result
     // A name that can't be entered is the caller's mistake, named like one.
     rustix::process::chdir(plan.cwd.as_path()).step("enter the working directory", &plan.cwd)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let open_files = plan.limits.open_files.min(most_open_files()?);
+    let open_files = plan.limits.open_files.min(process::most_open_files());
     let supervisor =
         process::duplicate_above(run.supervisor.as_fd(), open_files as i32).step("hand over the listener", "")?;
     let handover = std::os::fd::AsRawFd::as_raw_fd(&supervisor) as u32;
@@ -92,12 +92,6 @@ fn execute(candidates: &[CString], argv: &CArray, env: &CArray) -> i32 {
         }
     }
     reason
-}
-
-/// One less than the host allows: the number right above must be free for the handover.
-fn most_open_files() -> Result<u64, Failure> {
-    let now = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    Ok(now.current.unwrap_or(1 << 20).saturating_sub(1).min(1 << 20))
 }
 
 fn limits(limits: &Limits, without_cgroup: bool) -> Result<(), Failure> {

@@ -278,11 +278,13 @@ impl Launcher {
             return Err(failed("write the cgroup's limits", "")(e));
         }
         let grouped = Took::since(start);
-        let (enforced, degraded) = match (&plan.runtime, &plan.engine) {
+        let mut layers = match (&plan.runtime, &plan.engine) {
             (Some(runtime), _) => host::layers_of(runtime, &self.base, self.landlock, &self.ids),
             (None, Some(engine)) => host::layers_in(&engine.name, self.base(shape), self.landlock, &self.ids),
             (None, None) => (self.enforced.clone(), self.degraded.clone()),
         };
+        host::as_planned(&mut layers, &plan, shape.cpu_group);
+        let (enforced, degraded) = layers;
         let launched = self.order(&cell, shape, &plan, run_fds, init).and_then(|()| {
             let meters = cell.group.meters();
             let message = FromLauncher::Launched {

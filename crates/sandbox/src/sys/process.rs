@@ -236,6 +236,12 @@ pub(crate) fn raise_open_files() {
     }
 }
 
+/// One less than this process may open: the number right above must be free for a listener that is handed over.
+pub(crate) fn most_open_files() -> u64 {
+    let now = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    now.current.unwrap_or(1 << 20).saturating_sub(1).min(1 << 20)
+}
+
 /// Puts `fd` at the number `to` and keeps it there over exec.
 pub(crate) fn place(fd: BorrowedFd<'_>, to: RawFd) -> io::Result<()> {
     // SAFETY: callers place fds at numbers that no owned fd of theirs has (0 to 2, or ones they gave up).
