@@ -225,7 +225,7 @@ pub struct Tests {
 }
 
 /// Microseconds by stage. `exec` is all of the way from the request to the program's first instruction; `cgroup`,
-/// `clone` and `mounts` are parts of it.
+/// `clone` and `mounts` are parts of it, or of the time before it, when a cell was made ahead.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Timings {
     pub admit: u64,
