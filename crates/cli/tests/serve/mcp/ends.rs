@@ -29,8 +29,9 @@ fn the_end_of_its_input_and_a_signal_call_off_what_is_going() {
         nothing_left(&place.mark, &mounts);
     }
     let records = place.records(&[]);
-    assert_eq!(records.len(), 3);
-    assert!(records.iter().all(|record| record["status"] == "killed"), "{records:?}");
+    // The one that waits may have its turn when the other has ended, before it is called off too.
+    let with = |status: &str| records.iter().filter(|record| record["status"] == status).count();
+    assert!(with("killed") >= 3 && with("killed") + with("completed") == records.len(), "{records:?}");
     place.is_whole();
 }
 
