@@ -18,8 +18,8 @@ pub(super) fn of_shell(kind: RuntimeKind, plan: &Plan, order: &Order, laid: &Lai
     let proc = ["nosuid", "noexec", "nodev"];
     let mut mounts = vec![json!({"destination": "/proc", "type": "proc", "source": "proc", "options": proc})];
     mounts.push(match kind {
-        // It makes devices in any case, and needs a directory of its own for them.
-        RuntimeKind::Crun => {
+        // They make devices in any case, and need a directory of their own for them.
+        RuntimeKind::Crun | RuntimeKind::Youki => {
             let options = ["nosuid", "mode=755", "size=64k"];
             json!({"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": options})
         }
@@ -94,6 +94,8 @@ fn process((uid, gid): (u32, u32), args: Value) -> Value {
         "terminal": false,
         "user": {"uid": uid, "gid": gid},
         "args": args,
+        // Youki starts nothing without it.
+        "env": ["PATH=/"],
         "cwd": "/",
         "noNewPrivileges": true,
         "capabilities": {"bounding": [], "effective": [], "inheritable": [], "permitted": [], "ambient": []},
