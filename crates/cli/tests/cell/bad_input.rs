@@ -201,12 +201,7 @@ fn programs_that_cannot_be_executed() {
             let cell = exec(&[program]).flag("--input", "input");
             let dir = cell.dir().join("input");
             std::fs::create_dir_all(&dir).expect("the test's own directory");
-            let put = |name: &str, bytes: &[u8], mode| {
-                let path = dir.join(name);
-                std::fs::write(&path, bytes).expect("the test's own directory");
-                let mode = std::fs::Permissions::from_mode(mode);
-                std::fs::set_permissions(path, mode).expect("it is ours");
-            };
+            let put = |name: &str, bytes: &[u8], mode| write_program(&dir.join(name), bytes, mode);
             put("plain", b"echo hello\n", 0o644);
             put("no-shebang", b"echo hello\n", 0o755);
             put("no-interpreter", b"#!/nonexistent/sh\n", 0o755);

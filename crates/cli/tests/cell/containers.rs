@@ -105,8 +105,7 @@ fn what_is_proved_from_outside_of_another_kernel() {
 /// Into the cell at /src, beside the test's other files.
 fn put(cell: &Cell, name: &str, bytes: &[u8], mode: u32) -> PathBuf {
     let dir = own(cell);
-    std::fs::write(dir.join(name), bytes).expect("the test's own directory");
-    std::fs::set_permissions(dir.join(name), PermissionsExt::from_mode(mode)).expect("the test's own file");
+    write_program(&dir.join(name), bytes, mode);
     dir
 }
 
@@ -246,8 +245,7 @@ pub(crate) fn own(cell: &Cell) -> PathBuf {
 fn pretender(cell: &Cell, version: &str, does: &str) -> PathBuf {
     let path = own(cell).join("runc");
     let script = format!("#!/bin/sh\ncase $1 in --version) echo runc version {version};; *) {does};; esac\n");
-    std::fs::write(&path, script).expect("the test's own directory");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+    write_program(&path, script, 0o755);
     path
 }
 
@@ -313,8 +311,7 @@ fn pretended_kernel(cell: &Cell, does: &str) -> PathBuf {
         "#!/bin/sh\n[ \"$1\" = --version ] && echo runsc version 20990101.0 && exit\n\
          while [ $# -gt 0 ]; do [ \"$1\" = --pid-file ] && echo 1 > \"$2\"; shift; done\n{does}\n"
     );
-    std::fs::write(&path, script).expect("the test's own directory");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+    write_program(&path, script, 0o755);
     path
 }
 
@@ -342,8 +339,7 @@ fn one_that_never_tells_its_version_is_none() {
     {
         let cell = exec(&["true"]);
         let path = own(&cell).join("runc");
-        std::fs::write(&path, format!("#!/bin/sh\n{does}\n")).expect("the test's own directory");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+        write_program(&path, format!("#!/bin/sh\n{does}\n"), 0o755);
         cell.flag("--runtime", path).run().refused("does not end within 5 s");
     }
 }
@@ -359,8 +355,7 @@ fn a_runtime_of_the_callers_own_satisfies_no_policy() {
         let called = own(&cell).join("called");
         let path = own(&cell).join("own");
         let script = format!("#!/bin/sh\necho {name} version release-20991231.0; touch {}; exit 1\n", called.display());
-        std::fs::write(&path, script).expect("the test's own directory");
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("the test's own file");
+        write_program(&path, script, 0o755);
         let cell = cell.flag("--runtime", &path);
         let ran = match policy {
             Some(policy) => cell.flag("--policy", policy).start(),

@@ -19,7 +19,7 @@ impl Input {
         std::fs::write(path("main.py"), source).expect("our own directory");
         std::fs::write(path("target"), "as it was").expect("our own directory");
         std::fs::create_dir(path("empty")).expect("our own directory");
-        std::fs::copy(hostile(), path("hostile")).expect("our own directory");
+        copy_program(hostile(), path("hostile"));
         for (name, mode) in [("main.py", 0o666), ("target", 0o666), ("empty", 0o777), ("", 0o777)] {
             set_mode(&path(name), mode);
         }

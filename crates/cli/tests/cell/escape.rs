@@ -219,12 +219,10 @@ print(open('/proc/self/setgroups').read().strip() if os.getresuid()[0] else '')
 fn hotcell_itself_cannot_be_executed_from_inside() {
     let input = Input::new("");
     let script = input.path().join("script");
-    std::fs::write(&script, "#!/proc/self/exe --version\n").expect("the test's own file");
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .expect("the test's own file");
+    write_program(&script, "#!/proc/self/exe --version\n", 0o755);
     let ran = exec(&["/src/script"]).flag("--input", input.path()).run();
     assert_eq!((ran.code, ran.class()), (126, "SetupFailure"), "{:#}", ran.outcome);
-    std::fs::write(&script, "#!/bin/cat\n").expect("the test's own file");
+    write_program(&script, "#!/bin/cat\n", 0o755);
     let ran = exec(&["/src/script"]).flag("--input", input.path()).run();
     ran.passes();
     assert_eq!(ran.out(), "#!/bin/cat\n");
@@ -240,9 +238,8 @@ fn a_setuid_program_gives_nothing() {
          print(subprocess.check_output(['/work/id', '-u']))",
     );
     let id = input.path().join("empty/id");
-    std::fs::copy("/usr/bin/id", &id).expect("coreutils are installed");
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o6755);
-    std::fs::set_permissions(&id, mode).expect("the test's own file");
+    copy_program("/usr/bin/id", &id);
+    set_mode(&id, 0o6755);
     let ran = input.python().run();
     ran.passes();
     assert_eq!(ran.out(), "b'1000\\n' b'1000\\n'\nb'1000\\n'\n");

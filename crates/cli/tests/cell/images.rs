@@ -10,7 +10,7 @@ use crate::harness::*;
 fn image(cell: &Cell) -> PathBuf {
     let root = own(cell).join("image");
     std::fs::create_dir_all(root.join("bin")).expect("the test's own directory");
-    std::fs::copy("/bin/busybox", root.join("bin/busybox")).expect("busybox-static is installed");
+    copy_program("/bin/busybox", root.join("bin/busybox"));
     root
 }
 

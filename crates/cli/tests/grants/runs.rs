@@ -186,8 +186,7 @@ fn runtimes_and_images_of_the_callers_own_are_not_taken() {
     let desk = Desk::new();
     let lease = desk.issue(&["--runs", "9"], &["echo", "it ran"]);
     let (own, called) = (desk.path("runc"), desk.path("called"));
-    std::fs::write(&own, format!("#!/bin/sh\ntouch {}\necho runc version 1.4.1\n", called.display())).expect("ours");
-    std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    write_program(&own, format!("#!/bin/sh\ntouch {}\necho runc version 1.4.1\n", called.display()), 0o755);
     desk.define("careful", "require_approval = true");
     for words in [["--lease", text(&lease)], ["--policy", "careful"]] {
         for flags in [["--runtime", text(&own)], ["--image", "/usr"]] {

@@ -12,7 +12,7 @@ const PROGRAM: &str = "/usr/bin/echo";
 fn with_own_tool(desk: &Desk, words: &[&str]) -> Command {
     let dir = desk.path("own/bin");
     std::fs::create_dir_all(&dir).expect("ours");
-    std::fs::copy(PROGRAM, dir.join("python3")).expect("it is there");
+    copy_program(PROGRAM, dir.join("python3"));
     let mut command = desk.hotcell(words);
     command.env("PATH", format!("{}:{}", text(&dir), std::env::var("PATH").unwrap_or_default()));
     command

@@ -242,7 +242,7 @@ fn a_run_by_an_ordinary_user() {
     std::fs::create_dir_all(&dir).expect("ours");
     set_mode(&dir, 0o755);
     let copy = dir.join("hotcell");
-    std::fs::copy(binary(), &copy).expect("ours");
+    copy_program(binary(), &copy);
     let as_user = |script: &str| {
         let repo = desk.path("repo");
         let mut command = desk.command(&copy);

@@ -214,8 +214,8 @@ fn a_marked_directory_names_the_tool_of_its_kind() {
     place.write("project/Cargo.toml", "[package]\nname = \"it\"\nversion = \"0.1.0\"\n");
     place.write("project/src/main.rs", "fn main() {}");
     std::fs::create_dir(place.path("bin")).expect("ours");
-    std::fs::copy("/usr/bin/env", place.path("bin/rustc")).expect("it is there");
-    std::fs::copy("/usr/bin/env", place.path("bin/cc")).expect("it is there");
+    copy_program("/usr/bin/env", place.path("bin/rustc"));
+    copy_program("/usr/bin/env", place.path("bin/cc"));
     let ran = place.run([place.path("project")]).env("PATH", place.path("bin")).go();
     ran.refused(&["`cargo`", "install cargo"]);
 }

@@ -207,7 +207,7 @@ fn a_cache_that_the_user_may_not_write_is_no_error() {
     }
     let place = Place::new();
     let file = place.write("work/a.c", C);
-    std::fs::copy(binary(), place.path("hotcell")).expect("it is there");
+    copy_program(binary(), place.path("hotcell"));
     let run = |dir: &str| {
         let run = place.run([&file]).env("HOTCELL_CACHE", place.path(dir)).env("PATH", "/usr/bin:/bin");
         run.by_user().go().says("hello\n").cached()

@@ -15,14 +15,15 @@ const PROGRAM: &str = "/usr/bin/env";
 fn program(place: &Place, name: &str) -> PathBuf {
     let path = place.path(name);
     std::fs::create_dir_all(path.parent().expect("it is below")).expect("ours");
-    std::fs::copy(PROGRAM, &path).expect("it is there");
+    copy_program(PROGRAM, &path);
     path.canonicalize().expect("it is there")
 }
 
 /// A script as pyenv and asdf put into their `shims`.
 fn shim(place: &Place, name: &str) {
-    let path = place.write(name, "#!/bin/sh\necho this is a shim >&2\nexit 99\n");
-    set_mode(&path, 0o755);
+    let path = place.path(name);
+    std::fs::create_dir_all(path.parent().expect("it is below")).expect("ours");
+    write_program(&path, "#!/bin/sh\necho this is a shim >&2\nexit 99\n", 0o755);
 }
 
 /// `hotcell languages` with nothing but these directories to look in.
@@ -369,7 +370,7 @@ fn a_toolchain_outside_of_usr_runs_and_nothing_beside_it_is_seen() {
     let place = Place::outside_of_tmp();
     let bash = Path::new("/bin/bash").canonicalize().expect("bash is on this host");
     std::fs::create_dir_all(place.path("opt/tools/bin")).expect("ours");
-    std::fs::copy(bash, place.path("opt/tools/bin/bash")).expect("ours");
+    copy_program(bash, place.path("opt/tools/bin/bash"));
     place.write("opt/tools/secret", "of the host");
     place.write("opt/secret", "of the host");
     let source = format!("cd {} && echo *; cat secret ../secret; echo $BASH", place.path("opt/tools").display());
@@ -384,7 +385,7 @@ fn a_toolchain_outside_of_usr_runs_and_nothing_beside_it_is_seen() {
 fn a_toolchain_below_tmp_runs() {
     let place = Place::new();
     std::fs::create_dir_all(place.path("opt/bin")).expect("ours");
-    std::fs::copy("/bin/bash", place.path("opt/bin/bash")).expect("ours");
+    copy_program("/bin/bash", place.path("opt/bin/bash"));
     let file = place.write("work/a.sh", "echo ran; echo x > /tmp/mine && cat /tmp/mine");
     place.run([&file]).env("PATH", place.path("opt/bin")).go().says("ran\nx\n");
 }

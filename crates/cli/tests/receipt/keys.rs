@@ -169,7 +169,7 @@ fn an_ordinary_user_has_receipts_too() {
     }
     let place = Place::new();
     let own = place.path("own");
-    std::fs::copy(binary(), place.path("hotcell")).expect("ours");
+    copy_program(binary(), place.path("hotcell"));
     std::fs::create_dir_all(&own).expect("ours");
     chown(&own, Some(USER), Some(USER)).expect("root may");
     let user = USER.to_string();
