@@ -1,6 +1,6 @@
 //! A server of the test's own, on the host's loopback, and the programs that may reach it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -35,8 +35,9 @@ impl Server {
     /// Answers a request with its own head and body.
     pub fn mirror() -> Server {
         Server::new(|mut stream| {
-            let head = read_head(&mut stream);
-            let body = read_body(&mut stream, &head);
+            let mut from = BufReader::new(stream.try_clone().expect("a socket"));
+            let head = read_head(&mut from);
+            let body = read_body(&mut from, &head);
             let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{head}", head.len() + body.len());
             let _ = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(&body));
         })
@@ -80,25 +81,20 @@ impl Server {
     }
 }
 
-fn read_head(stream: &mut TcpStream) -> String {
+fn read_head(from: &mut impl BufRead) -> String {
     let mut head = vec![];
-    let mut byte = [0u8];
-    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|n| n > 0) {
-        head.push(byte[0]);
-    }
+    while !head.ends_with(b"\r\n\r\n") && from.read_until(b'\n', &mut head).is_ok_and(|n| n > 0) {}
     String::from_utf8(head).expect("heads here are ASCII")
 }
 
-fn read_body(stream: &mut TcpStream, head: &str) -> Vec<u8> {
+fn read_body(from: &mut impl BufRead, head: &str) -> Vec<u8> {
     let lower = head.to_ascii_lowercase();
     let length = lower.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0u8; length.unwrap_or(0)];
-    stream.read_exact(&mut body).expect("as much as was said");
+    from.read_exact(&mut body).expect("as much as was said");
     if lower.contains("transfer-encoding: chunked") {
         while !body.ends_with(b"0\r\n\r\n") {
-            let mut byte = [0u8];
-            stream.read_exact(&mut byte).expect("chunks to their end");
-            body.push(byte[0]);
+            assert!(from.read_until(b'\n', &mut body).expect("a socket") > 0, "chunks to their end");
         }
     }
     body
