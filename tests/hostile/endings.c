@@ -125,6 +125,7 @@ static void ptrace_and_end(int signal) {
 static int stay_then_ptrace(int argc, char **argv) {
     (void)argc, (void)argv;
     signal(SIGTERM, ptrace_and_end);
+    say("ready\n");
     return stay();
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -46,9 +47,14 @@ pub fn on_a_slow_host(times: usize, fewer: usize) -> usize {
     if slow { fewer } else { times }
 }
 
-/// A timeout within which any program has come to what it does before it waits.
-pub fn time_to_begin() -> String {
-    format!("{}ms", on_a_slow_host(500, 8000))
+/// A run of this to its timeout, with one before which it has said that it is ready.
+pub fn ready_before_its_timeout(cell: impl Fn() -> Cell) -> Ran {
+    let first = Duration::from_millis(on_a_slow_host(500, 8000) as u64);
+    with_time_enough(
+        first,
+        |limit| cell().flag("--timeout", in_ms(limit)).run(),
+        |ran| ran.out().starts_with("ready\n"),
+    )
 }
 
 /// Who makes the cells in this run of the tests, where it is not hotcell itself: an OCI runtime, or `docker`.

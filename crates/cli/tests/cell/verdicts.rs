@@ -122,7 +122,7 @@ fn a_timeout_ends_whoever_does_not_want_to() {
     assert_eq!(ran.outcome["signal"], 15);
 
     for name in ["ignores-term", "hears-term"] {
-        let ran = attack(name).flag("--timeout", time_to_begin()).flag("--grace", "200ms").run();
+        let ran = ready_before_its_timeout(|| attack(name).flag("--grace", "200ms"));
         ran.violates("TimeoutViolation");
         assert_eq!(ran.outcome["signal"], 9, "{name}");
     }
@@ -130,14 +130,14 @@ fn a_timeout_ends_whoever_does_not_want_to() {
 
 #[test]
 fn a_stopped_program_is_woken_to_be_ended() {
-    let ran = attack("stops-itself").flag("--timeout", time_to_begin()).flag("--grace", "60s").run();
+    let ran = ready_before_its_timeout(|| attack("stops-itself").flag("--grace", "60s"));
     ran.violates("TimeoutViolation");
     assert_eq!(ran.outcome["signal"], 15);
 }
 
 #[test]
 fn ending_well_after_the_timeout_is_still_a_timeout() {
-    let ran = attack("hears-term").program(&["exit"]).flag("--timeout", time_to_begin()).flag("--grace", "60s").run();
+    let ran = ready_before_its_timeout(|| attack("hears-term").program(&["exit"]).flag("--grace", "60s"));
     ran.violates("TimeoutViolation");
     assert_eq!(ran.out(), "ready\nterm\n", "it had its time to speak");
     assert_eq!(ran.outcome["exit_code"], serde_json::Value::Null);
@@ -156,12 +156,12 @@ fn a_daemon_ends_with_the_program() {
 
 #[test]
 fn what_happened_first_names_the_run_and_what_ended_it_is_the_event() {
-    let ran = attack("ptrace-then-stay").flag("--timeout", time_to_begin()).run();
+    let ran = ready_before_its_timeout(|| attack("ptrace-then-stay"));
     ran.violates("SyscallViolation");
     assert_eq!(ran.terminal(), "TimeoutViolation");
     assert_eq!(ran.classes(), ["SyscallViolation", "TimeoutViolation"]);
 
-    let ran = attack("stay-then-ptrace").flag("--timeout", time_to_begin()).flag("--grace", "60s").run();
+    let ran = ready_before_its_timeout(|| attack("stay-then-ptrace").flag("--grace", "60s"));
     ran.violates("TimeoutViolation");
     assert_eq!(ran.terminal(), "TimeoutViolation");
     assert_eq!(ran.classes(), ["TimeoutViolation", "SyscallViolation"]);
@@ -190,7 +190,7 @@ fn what_a_violation_does_is_the_callers_choice() {
     assert_eq!(ran.classes(), ["SyscallViolation"]);
 
     // A limit ends a run under any policy.
-    let ran = attack("ptrace-then-stay").flag("--on-violation", "note").flag("--timeout", time_to_begin()).run();
+    let ran = ready_before_its_timeout(|| attack("ptrace-then-stay").flag("--on-violation", "note"));
     ran.violates("TimeoutViolation");
     assert_eq!(ran.terminal(), "TimeoutViolation");
 }

@@ -1,21 +1,40 @@
 //! Runs under a lease: how many, how long, and how they are ended.
 
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::desk::*;
 use crate::harness::*;
 
-fn id(lease: &std::path::Path) -> String {
+fn id(lease: &Path) -> String {
     read(lease)["lease_id"].as_str().expect("a text").to_owned()
 }
 
 /// A run under this lease that says it is going.
 #[track_caller]
-fn start(desk: &Desk, lease: &std::path::Path, result: &std::path::Path, sleep: &str) -> Going {
+fn start(desk: &Desk, lease: &Path, result: &Path, sleep: &str) -> Going {
+    begin(desk, lease, result, sleep).unwrap_or_else(|ran| panic!("it never began: {}", ran.stderr))
+}
+
+fn begin(desk: &Desk, lease: &Path, result: &Path, sleep: &str) -> Result<Going, Ran> {
     let words = ["--lease", text(lease), "--result", text(result)];
-    desk.start(&words, &["sh", "-c", &format!("trap '' TERM; echo ready; sleep {sleep}; sleep {sleep}")])
+    desk.begin(&words, &["sh", "-c", &format!("trap '' TERM; echo ready; sleep {sleep}; sleep {sleep}")])
+}
+
+/// A run under the last of these leases, which are for so short a time that it outlives them and long enough for it to begin.
+#[track_caller]
+fn outlive(leases: impl Fn(&Desk, &str) -> Option<Vec<PathBuf>>) -> (Desk, Vec<PathBuf>, Going, PathBuf, String) {
+    let run = |limit: Duration| {
+        let desk = Desk::new();
+        let leases = leases(&desk, &in_ms(limit))?;
+        let (sleep, result) = (unique_sleep(), desk.path("result"));
+        let going = begin(&desk, leases.last()?, &result, &sleep).ok()?;
+        Some((desk, leases, going, result, sleep))
+    };
+    with_time_enough(Duration::from_secs(5), run, Option::is_some).expect("it begins")
 }
 
 #[test]
@@ -74,7 +93,7 @@ fn a_run_that_fails_is_a_run() {
 }
 
 #[track_caller]
-fn is_ended(desk: &Desk, going: Going, result: &std::path::Path, sleep: &str) -> Value {
+fn is_ended(desk: &Desk, going: Going, result: &Path, sleep: &str) -> Value {
     assert_ne!(going.end().code, 0);
     wait_until("no process is left", || processes_with(sleep).is_empty());
     let outcome = read(result);
@@ -128,16 +147,15 @@ fn a_child_ends_with_its_parent() {
 
 #[test]
 fn a_lease_that_expires_ends_what_runs() {
-    let desk = Desk::new();
-    let lease = desk.issue(&["--for", "5s"], &["sh", "-c", "*"]);
-    let (sleep, result) = (unique_sleep(), desk.path("result"));
-    let going = start(&desk, &lease, &result, &sleep);
+    let (desk, leases, going, result, sleep) =
+        outlive(|desk, time| Some(vec![desk.issue(&["--for", time], &["sh", "-c", "*"])]));
+    let lease = &leases[0];
     let outcome = is_ended(&desk, going, &result, &sleep);
     assert_eq!(outcome["terminal_event"], "TimeoutViolation");
     assert_eq!(outcome["message"], "the lease expired while the program ran");
     let told = desk.events("lease_event.EXPIRED");
-    assert_eq!((told.len(), &told[0]["lease_id"]), (1, &id(&lease).into()));
-    assert_eq!(desk.reason(&lease), "expired");
+    assert_eq!((told.len(), &told[0]["lease_id"]), (1, &id(lease).into()));
+    assert_eq!(desk.reason(lease), "expired");
     // Its own time limit is a time limit.
     let lease = desk.issue(&["--timeout", "1s"], &["sleep", "60"]);
     assert_eq!(desk.leased(&lease, &[], &["sleep", "60"]).code, 124);
@@ -148,21 +166,27 @@ fn a_lease_that_expires_ends_what_runs() {
 #[test]
 fn a_violation_has_its_exit_status() {
     let desk = Desk::new();
-    let lease = desk.issue(&["--for", "2s"], &["sleep", "60"]);
-    assert_eq!(desk.leased(&lease, &[], &["sleep", "60"]).code, 123);
+    let run = |limit| {
+        let lease = desk.issue(&["--for", &in_ms(limit)], &["sleep", "600"]);
+        desk.leased(&lease, &[], &["sleep", "600"])
+    };
+    // One that has expired before it is used is refused.
+    let ran = with_time_enough(Duration::from_secs(2), run, |ran| ran.code != 125);
+    assert_eq!(ran.code, 123, "{}", ran.stderr);
 }
 
 #[test]
 fn a_child_does_not_outlive_its_parent() {
-    let desk = Desk::new();
-    let (key, _, public) = desk.key("holder");
-    let parent = desk.issue(&["--holder", &public, "--runs", "5", "--for", "5s"], &["sh", "-c", "*"]);
-    let child = desk.delegate(&parent, &key, &["--runs", "1"]);
-    let (sleep, result) = (unique_sleep(), desk.path("result"));
-    let going = start(&desk, &child, &result, &sleep);
+    let (desk, leases, going, result, sleep) = outlive(|desk, time| {
+        let (key, _, public) = desk.key("holder");
+        let parent = desk.issue(&["--holder", &public, "--runs", "5", "--for", time], &["sh", "-c", "*"]);
+        let child = desk.fresh();
+        let words = ["lease", "delegate", text(&parent), "--key", text(&key), "--out", text(&child), "--runs", "1"];
+        (desk.go(&words).code == 0).then_some(vec![parent, child])
+    });
     is_ended(&desk, going, &result, &sleep);
-    wait_until("it expires", || desk.reason(&parent) == "expired");
-    assert_eq!(desk.reason(&child), "expired");
+    wait_until("it expires", || desk.reason(&leases[0]) == "expired");
+    assert_eq!(desk.reason(&leases[1]), "expired");
 }
 
 const OWN: &str = r#"

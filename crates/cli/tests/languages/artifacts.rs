@@ -1,6 +1,7 @@
 //! What a program leaves in its working directory and somebody wants to have.
 
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -100,10 +101,21 @@ fn only_regular_files_are_copied() {
 
 #[test]
 fn what_fails_leaves_its_artifacts_too() {
-    let place = Place::new();
-    let file = place.write("work/a.py", "open('log', 'w').write('so far')\nwhile True: pass");
-    let words = [file.as_os_str(), "--timeout".as_ref(), "500ms".as_ref(), "--artifacts".as_ref(), "out".as_ref()];
-    let ran = place.run(words).go().fails("TimeoutViolation", 124);
+    let (place, ran) = with_time_enough(
+        Duration::from_millis(500),
+        |limit| {
+            let place = Place::new();
+            let source = "open('log', 'w').write('so far')\nprint('written', flush=True)\nwhile True: pass";
+            let file = place.write("work/a.py", source);
+            let limit = in_ms(limit);
+            let words =
+                [file.as_os_str(), "--timeout".as_ref(), limit.as_ref(), "--artifacts".as_ref(), "out".as_ref()];
+            let ran = place.run(words).go();
+            (place, ran)
+        },
+        |(_, ran)| ran.out() == "written\n",
+    );
+    let ran = ran.fails("TimeoutViolation", 124);
     assert_eq!(ran.outcome["artifacts"][0]["path"], "log");
     assert_eq!(std::fs::read_to_string(place.path("work/out/log")).expect("it was copied"), "so far");
 }

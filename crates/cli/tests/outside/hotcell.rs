@@ -31,6 +31,24 @@ pub fn end_of(child: &mut Child) -> Option<ExitStatus> {
     }
 }
 
+/// For what must have come to a point before its time is up. No clock waits for it, and a long one would have to be waited
+/// for: so with one limit after the other, each four times as long, until the time was `enough`, or the limit is half a minute.
+pub fn with_time_enough<T>(first: Duration, run: impl Fn(Duration) -> T, enough: impl Fn(&T) -> bool) -> T {
+    let mut limit = first;
+    loop {
+        let ran = run(limit);
+        if enough(&ran) || limit >= Duration::from_secs(30) {
+            return ran;
+        }
+        limit *= 4;
+    }
+}
+
+/// As a flag takes it.
+pub fn in_ms(limit: Duration) -> String {
+    format!("{}ms", limit.as_millis())
+}
+
 /// How it ended, and all that it said.
 #[track_caller]
 pub fn output_of(mut child: Child) -> Output {

@@ -115,6 +115,11 @@ impl Place {
     /// A run of `program`, which says `ready` and is waited for until it does.
     #[track_caller]
     pub fn start(&self, words: &[&str], program: &[&str]) -> Going {
+        self.begin(words, program).unwrap_or_else(|ran| panic!("it never began: {}", ran.stderr))
+    }
+
+    /// The same, or how it ended without having said that.
+    pub fn begin(&self, words: &[&str], program: &[&str]) -> Result<Going, Ran> {
         let mut command = self.hotcell(&[&["exec"], words, &["--"], program].concat());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("hotcell starts");
@@ -122,10 +127,9 @@ impl Place {
         BufReader::with_capacity(1, child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("a pipe");
         if line != "ready\n" {
             let _ = child.kill();
-            let ran = Going { child }.end();
-            panic!("it never began: {line:?} {}", ran.stderr);
+            return Err(Going { child }.end());
         }
-        Going { child }
+        Ok(Going { child })
     }
 
     /// `audit verify`: whether all is well, and what is not, as `file:line`.

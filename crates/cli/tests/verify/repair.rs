@@ -1,7 +1,10 @@
 //! Up to three attempts with a repair command in between.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
+use crate::harness::{Ran, in_ms, with_time_enough};
 use crate::project::{Project, checked, fails, is_complete, passes, verify};
 use crate::python::{BAD, CALC, GOOD, TESTS, WRONG, with_test};
 
@@ -131,20 +134,27 @@ fn timeouts_violations_and_flakes_are_not_repaired() {
     }
 }
 
+/// With a limit that leaves time for the first attempt.
+#[track_caller]
+fn repaired_to_run_forever(flag: &str, first: Duration) -> Ran {
+    let run = |limit| {
+        let (project, log) = (Project::new(BAD), Log::new());
+        let forever = format!("printf 'while True:\\n    pass\\n' > {}", project.name("test_calc.py"));
+        checked(project.verify().flag(flag, in_ms(limit)).flag("--repair", log.and(&forever)))
+    };
+    with_time_enough(first, run, |ran| ran.outcome["attempt"] == 2)
+}
+
 #[test]
 fn a_repair_that_makes_it_worse_is_judged_by_that() {
-    let (project, log) = (Project::new(BAD), Log::new());
-    let forever = format!("printf 'while True:\\n    pass\\n' > {}", project.name("test_calc.py"));
-    let ran = checked(project.verify().flag("--timeout", "5s").flag("--repair", log.and(&forever)));
+    let ran = repaired_to_run_forever("--timeout", Duration::from_secs(5));
     fails(&ran, "TimeoutViolation", "L0", "timeout");
     assert_eq!((&ran.outcome["attempt"], ran.terminal()), (&2.into(), "TimeoutViolation"));
 }
 
 #[test]
 fn the_budget_is_over_all_attempts() {
-    let (project, log) = (Project::new(BAD), Log::new());
-    let forever = format!("printf 'while True:\\n    pass\\n' > {}", project.name("test_calc.py"));
-    let ran = checked(project.verify().flag("--budget", "8s").flag("--repair", log.and(&forever)));
+    let ran = repaired_to_run_forever("--budget", Duration::from_secs(8));
     assert_eq!((&ran.outcome["attempt"], ran.terminal(), ran.code), (&2.into(), "BudgetExceeded", 124));
 }
 
