@@ -82,7 +82,7 @@ fn a_program_answers_as_it_does_there() {
                 { "name": "./lib/part.py", "content": "x = 7" },
                 { "name": "lib/more", "content": "6d6f7265", "encoding": "hex" },
             ],
-            "compile_timeout": 10000, "run_timeout": 3000, "compile_memory_limit": -1, "run_memory_limit": -1,
+            "compile_timeout": 10000, "run_timeout": 40000, "compile_memory_limit": -1, "run_memory_limit": -1,
         }),
     );
     let runtimes = service.get("/api/v2/runtimes").json();

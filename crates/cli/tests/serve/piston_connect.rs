@@ -11,6 +11,12 @@ fn init(language: &str, content: &str) -> Value {
     json!({ "type": "init", "language": language, "version": "*", "files": [{ "content": content }] })
 }
 
+/// A socket on which this is the first word.
+#[track_caller]
+fn open(service: &Service<'_>, word: &Value) -> Socket {
+    Socket::open_saying(service, AT, &[word.to_string().as_bytes()])
+}
+
 /// The next message; nothing when it was closed, and why.
 #[track_caller]
 fn next(socket: &mut Socket) -> Result<Value, (u16, String)> {
@@ -48,8 +54,7 @@ fn done() -> (u16, String) {
 fn a_program_is_talked_to_while_it_goes() {
     let place = Place::new();
     let service = place.serve(&[]);
-    let mut socket = Socket::open(&service, AT);
-    socket.say(&init("bash", "read x; echo got $x; read x; echo and $x >&2; exit 3"));
+    let mut socket = open(&service, &init("bash", "read x; echo got $x; read x; echo and $x >&2; exit 3"));
     let runtime = next(&mut socket).expect("it is open");
     assert_eq!((&runtime["type"], &runtime["language"]), (&json!("runtime"), &json!("bash")));
     assert!(runtime["version"].as_str().is_some_and(|version| version.split('.').count() == 3), "{runtime}");
@@ -73,14 +78,12 @@ fn what_is_compiled_has_a_stage_for_it() {
     let good = "#include <stdio.h>\nint main(void) { puts(\"hi\"); return 0; }";
     // The second time there is nothing to compile, and it is told as if it were.
     for _ in 0..2 {
-        let mut socket = Socket::open(&service, AT);
-        socket.say(&init("c", good));
+        let mut socket = open(&service, &init("c", good));
         let (messages, said, closed) = all(&mut socket);
         assert_eq!(messages[1..], [stage("compile"), exit("compile", 0), stage("run"), exit("run", 0)]);
         assert_eq!((said.as_str(), closed), ("hi\n", done()));
     }
-    let mut socket = Socket::open(&service, AT);
-    socket.say(&init("c", "int main(void) { return x; }"));
+    let mut socket = open(&service, &init("c", "int main(void) { return x; }"));
     let (messages, said, closed) = all(&mut socket);
     assert_eq!(messages[1..], [stage("compile"), exit("compile", 1)]);
     assert!(said.contains("undeclared"), "{said}");
@@ -102,8 +105,8 @@ fn what_a_client_does_wrong_has_a_code() {
         (vec![sleeps(), data("stdout")], 4004, "Can only write to stdin"),
         (vec![sleeps(), signal("SIGNOTHING")], 4005, "Invalid signal"),
     ] {
-        let mut socket = Socket::open(&service, AT);
-        words.iter().for_each(|word| socket.say(word));
+        let words: Vec<String> = words.iter().map(Value::to_string).collect();
+        let mut socket = Socket::open_saying(&service, AT, &words.iter().map(String::as_bytes).collect::<Vec<_>>());
         let (messages, _, closed) = all(&mut socket);
         assert_eq!(closed, (code, why.into()), "{words:?} {messages:?}");
         assert!(!messages.iter().any(|message| message["type"] == "error"), "{messages:?}");
@@ -112,13 +115,11 @@ fn what_a_client_does_wrong_has_a_code() {
         (json!({ "type": "init" }), "language is required as a string"),
         (init("nothing", "1"), "nothing-* runtime is unknown"),
     ] {
-        let mut socket = Socket::open(&service, AT);
-        socket.say(&word);
+        let mut socket = open(&service, &word);
         let told = json!({ "type": "error", "message": message });
         assert_eq!(all(&mut socket), (vec![told], String::new(), (4002, "Notified Error".into())));
     }
-    let mut socket = Socket::open(&service, AT);
-    socket.send(1, b"no JSON");
+    let mut socket = Socket::open_saying(&service, AT, &[b"no JSON"]);
     let (messages, _, closed) = all(&mut socket);
     assert_eq!((&messages[0]["type"], closed.0), (&json!("error"), 4002));
     // Who is sent away has no run any more.
@@ -130,10 +131,9 @@ fn a_signal_that_ends_a_program_ends_it() {
     let place = Place::new();
     let service = place.serve(&[]);
     for (name, end) in [("SIGTERM", "SIGTERM"), ("SIGKILL", "SIGKILL")] {
-        let mut socket = Socket::open(&service, AT);
         // SIGKILL is not asked: it has a moment for the other.
         let trap = if name == "SIGKILL" { "trap '' TERM; " } else { "" };
-        socket.say(&init("bash", &format!("{trap}echo up; while :; do sleep 1; done")));
+        let mut socket = open(&service, &init("bash", &format!("{trap}echo up; while :; do sleep 1; done")));
         while next(&mut socket).expect("it is open")["type"] != "data" {}
         // One that does nothing.
         socket.say(&json!({ "type": "signal", "signal": "SIGWINCH" }));
@@ -148,8 +148,7 @@ fn a_signal_that_ends_a_program_ends_it() {
 fn a_program_that_does_not_read_does_not_keep_others_from_being_heard() {
     let place = Place::new();
     let service = place.serve(&[]);
-    let mut socket = Socket::open(&service, AT);
-    socket.say(&init("bash", "echo up; while :; do sleep 1; done"));
+    let mut socket = open(&service, &init("bash", "echo up; while :; do sleep 1; done"));
     while next(&mut socket).expect("it is open")["type"] != "data" {}
     // More than a pipe holds.
     for _ in 0..10 {
@@ -164,9 +163,8 @@ fn who_goes_away_takes_his_run_with_him() {
     let place = Place::new();
     let mounts = host_mounts();
     let service = place.serve(&[]);
-    let mut socket = Socket::open(&service, AT);
     // The end of its input would let it end well.
-    socket.say(&init("bash", "cat"));
+    let socket = open(&service, &init("bash", "cat"));
     wait_until("its record", || place.records(&["--status", "running"]).len() == 1);
     drop(socket);
     wait_until("its end", || place.records(&["--status", "killed"]).len() == 1);
@@ -179,10 +177,9 @@ fn who_goes_away_takes_his_run_with_him() {
 fn nothing_of_what_it_says_is_lost() {
     let place = Place::new();
     let service = place.serve(&[]);
-    let mut socket = Socket::open(&service, AT);
     // More pieces and more bytes than a log of events holds, and nobody reads before they are all said.
     let code = "import sys\nfor n in range(20000):\n    print(f'{n:0100}', flush=True)\n    print(n, file=sys.stderr, flush=True)";
-    socket.say(&init("python", code));
+    let mut socket = open(&service, &init("python", code));
     wait_until("its end", || place.records(&["--status", "completed"]).len() == 1);
     let (mut stdout, mut stderr) = (String::new(), String::new());
     let closed = loop {
@@ -207,8 +204,7 @@ fn a_key_that_is_revoked_is_listened_to_no_more_and_another_is() {
     let mut service = place.serve(&[]);
     let [mut hers, mut his] = [&a, &b].map(|key| {
         service.key = Some(key.clone());
-        let mut socket = Socket::open(&service, AT);
-        socket.say(&init("bash", "echo up; read x; echo got $x"));
+        let mut socket = open(&service, &init("bash", "echo up; read x; echo got $x"));
         while next(&mut socket).expect("it is open")["type"] != "data" {}
         socket
     });
@@ -235,7 +231,6 @@ fn without_a_key_there_is_no_socket() {
     ];
     assert_eq!(service.raw(crate::client::request("GET", AT, &upgrade, b"")).status, 401);
     service.key = Some(token);
-    let mut socket = Socket::open(&service, AT);
-    socket.say(&init("bash", "echo hi"));
+    let mut socket = open(&service, &init("bash", "echo hi"));
     assert_eq!(all(&mut socket).1, "hi\n");
 }

@@ -13,12 +13,21 @@ pub struct Socket {
 impl Socket {
     #[track_caller]
     pub fn open(service: &Service<'_>, path: &str) -> Socket {
+        Socket::open_saying(service, path, &[])
+    }
+
+    /// With words that are there as soon as the socket is: who has only so much time for them has them in time.
+    #[track_caller]
+    pub fn open_saying(service: &Service<'_>, path: &str, words: &[&[u8]]) -> Socket {
         let mut connection = service.connect();
         let key = service.key.as_ref().map(|key| format!("X-API-Key: {key}\r\n")).unwrap_or_default();
-        connection.send(format!(
+        let mut all = format!(
             "GET {path} HTTP/1.1\r\nHost: localhost\r\n{key}Connection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        ));
+        )
+        .into_bytes();
+        words.iter().for_each(|word| all.extend(frame(1, word)));
+        connection.send(all);
         let (status, headers) = connection.head();
         assert_eq!(status, 101);
         assert_eq!(headers["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
@@ -26,15 +35,7 @@ impl Socket {
     }
 
     pub fn send(&mut self, kind: u8, bytes: &[u8]) {
-        let mask = [1, 2, 3, 4];
-        let mut frame = vec![0x80 | kind];
-        match bytes.len() {
-            n @ 0..126 => frame.push(0x80 | n as u8),
-            n => frame.extend([&[0x80 | 126][..], &(n as u16).to_be_bytes()].concat()),
-        }
-        frame.extend(mask);
-        frame.extend(bytes.iter().enumerate().map(|(at, byte)| byte ^ mask[at % 4]));
-        self.connection.send(frame);
+        self.connection.send(frame(kind, bytes));
     }
 
     pub fn say(&mut self, word: &Value) {
@@ -63,4 +64,16 @@ impl Socket {
             }
         }
     }
+}
+
+fn frame(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    let mask = [1, 2, 3, 4];
+    let mut frame = vec![0x80 | kind];
+    match bytes.len() {
+        n @ 0..126 => frame.push(0x80 | n as u8),
+        n => frame.extend([&[0x80 | 126][..], &(n as u16).to_be_bytes()].concat()),
+    }
+    frame.extend(mask);
+    frame.extend(bytes.iter().enumerate().map(|(at, byte)| byte ^ mask[at % 4]));
+    frame
 }
