@@ -11,13 +11,23 @@ use crate::harness::*;
 fn told_to_end_it_finishes_what_is_going_and_takes_nothing_new() {
     let place = Place::new();
     let mounts = host_mounts();
-    let service = place.serve(&["--grace", "60s"]);
-    let id = service.start(&json!({ "command": ["sh", "-c", "echo on; sleep 1; echo done"] }));
-    service.until(&id, "running");
+    let service = place.serve(&["--grace", "200s"]);
+    let sleep = || {
+        let name = |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        marked(&place.mark).into_iter().find(|pid| name(pid) == "sleep\n")
+    };
+    let environment = json!({ "HOTCELL_TEST_MARK": place.mark });
+    let command = ["sh", "-c", "echo on; sleep 3000; echo done"];
+    let id = service.start(&json!({ "command": command, "environment": environment }));
+    wait_until("the program", || sleep().is_some());
     let mut waiting = service.connect();
     service.signal("TERM");
-    assert_eq!(service.wait(), Some(0));
     assert!(waiting.is_closed());
+    wait_until("nothing new is taken", || std::net::TcpStream::connect(&service.address).is_err());
+    // It goes on until it is done.
+    let pid = sleep().expect("it is still going").to_string();
+    assert!(std::process::Command::new("kill").arg(&pid).status().expect("kill is there").success());
+    assert_eq!(service.wait(), Some(0));
     nothing_left(&place.mark, &mounts);
     let service = place.serve(&[]);
     let run = service.ended(&id);
@@ -84,6 +94,8 @@ fn an_end_that_cannot_be_written_down_is_told_and_written_when_it_can_be() {
     waits.send(request("POST", "/v1/runs", &["Content-Type: application/json"], body.as_bytes()));
     let with = |status: &str| place.records(&["--status", status]);
     wait_until("both are on record", || with("running").len() == 2);
+    let log = || place.go(&["audit", "export"]).stdout;
+    wait_until("and in the log", || log().matches("exec_event.ADMITTED").count() == 2);
     // As on a disk that is full: neither the log nor a result can be written.
     let audit = std::fs::read_dir(place.state().join("audit")).expect("it is there").flatten().map(|file| file.path());
     let logs: Vec<_> = audit.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
@@ -113,7 +125,7 @@ fn an_end_that_cannot_be_written_down_is_told_and_written_when_it_can_be() {
     wait_until("it serves again", || service.post("/v1/runs", &json!({ "command": ["true"] })).status == 200);
     service.signal("TERM");
     assert_eq!(service.wait(), Some(0));
-    let log = place.go(&["audit", "export"]).stdout;
+    let log = log();
     assert_eq!(log.matches("exec_event.KILLED").count(), 2, "each is told once: {log}");
     place.is_whole();
     assert_eq!(place.serve(&[]).ended(&kept)["outcome"]["terminal_event"], "Cancelled");

@@ -25,6 +25,8 @@ fn the_python_sdk_speaks_with_it() {
     client.env("HOTCELL_TEST_MARK", &place.mark).stdin(Stdio::null());
     let ran = Ran::of(client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts"));
     assert_eq!((ran.code, ran.stdout.lines().count()), (0, 4), "{} {}", ran.stdout, ran.stderr);
+    // What was given up on ends a moment later.
+    wait_until("all ends", || place.records(&["--status", "running"]).is_empty());
     for tenant in ["http", "stdio"] {
         let records = place.records(&["--tenant", tenant]);
         let of = |status: &str| records.iter().filter(|record| record["status"] == status).count();

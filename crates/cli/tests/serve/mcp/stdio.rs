@@ -122,10 +122,14 @@ fn what_is_taken_back_is_called_off_and_not_answered() {
     let mounts = host_mounts();
     let mut agent = Agent::start(&place, &["--concurrency", "1"]);
     let going = agent.sleeper(&place);
-    let waiting =
-        agent.ask("tools/call", &json!({ "name": "run_command", "arguments": { "command": ["sleep", "3001"] } }));
+    let arguments = json!({ "command": ["sleep", "3001"] });
+    let meta = json!({ "progressToken": "mine" });
+    let waiting = agent.ask("tools/call", &json!({ "name": "run_command", "arguments": arguments, "_meta": meta }));
+    assert_eq!(agent.receive()["params"]["message"], "waits for its turn");
     for id in [waiting, going] {
         agent.send(&notification("notifications/cancelled", &json!({ "requestId": id, "reason": "a test" })));
+        // With this answer, what was said before it has been heard.
+        agent.call("list_languages", &json!({}));
     }
     // And what is not there is not.
     agent.send(&notification("notifications/cancelled", &json!({ "requestId": 4711 })));
