@@ -144,7 +144,7 @@ fn an_image_is_never_the_init_of_a_container() {
 #[test]
 fn a_container_that_an_operator_has_paused_is_ended() {
     let Some(_) = engine() else { return };
-    let going = docker(&["/bin/sh", "-c", "echo ready; exec sleep 1000"]).flag("--timeout", "2s").start();
+    let going = docker(&["/bin/sh", "-c", "echo ready; exec sleep 1000"]).start();
     let pid = going.child.id();
     going.wait_for_name("sleep");
     for id in of(pid) {
@@ -154,6 +154,7 @@ fn a_container_that_an_operator_has_paused_is_ended() {
         }
         assert_eq!(status, 204, "{said}");
     }
+    send(pid, "TERM");
     let ran = going.finish();
     assert!(ran.code == 125 && ran.stderr.contains("paused"), "{} {}", ran.code, ran.stderr);
     wait_until("it is removed", || of(pid).is_empty());
