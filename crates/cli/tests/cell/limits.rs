@@ -197,7 +197,7 @@ fn one_process_is_enough_for_a_program() {
 #[test]
 fn children_that_end_do_not_disturb_forks() {
     let pipes = "i=0; while [ $i -lt 400 ]; do : | : | :; i=$((i+1)); done; echo $i";
-    let ran = exec(&["/bin/sh", "-c", pipes]).run();
+    let ran = exec(&["/bin/sh", "-c", pipes]).flag("--timeout", "170s").run();
     ran.passes();
     assert_eq!(ran.out(), "400\n");
 }

@@ -36,7 +36,8 @@ fn is_clean(text: &str) {
 fn is_drawn_and_taken_away() {
     for place in everybody() {
         let mut child = on_terminal(&place, 80, &[], "-- sh -c 'echo first; cat >/dev/null; printf last'");
-        let mut said = until(&mut child, "memory [");
+        let mut said = until(&mut child, "first\r\n");
+        said += &until(&mut child, "memory [");
         said += &until(&mut child, "\x1b8");
         assert!(said.contains("first\r\n") && said.contains("\x1b[1;20r"), "{said:?}");
         for part in ["hotcell run", "cpu    [", "of 2 cores", "processes ", "scratch 0 B of 512 MiB"] {
