@@ -17,14 +17,14 @@ fn told_to_end_it_finishes_what_is_going_and_takes_nothing_new() {
         marked(&place.mark).into_iter().find(|pid| name(pid) == "sleep\n")
     };
     let environment = json!({ "HOTCELL_TEST_MARK": place.mark });
-    let command = ["sh", "-c", "echo on; sleep 3000; echo done"];
+    let command = ["sh", "-c", "echo on; sleep 3000; sleep 1; echo done"];
     let id = service.start(&json!({ "command": command, "environment": environment }));
     wait_until("the program", || sleep().is_some());
     let mut waiting = service.connect();
     service.signal("TERM");
     assert!(waiting.is_closed());
     wait_until("nothing new is taken", || std::net::TcpStream::connect(&service.address).is_err());
-    // It goes on until it is done.
+    // From here it goes on for a second, in which nobody ends it.
     let pid = sleep().expect("it is still going").to_string();
     assert!(std::process::Command::new("kill").arg(&pid).status().expect("kill is there").success());
     assert_eq!(service.wait(), Some(0));
