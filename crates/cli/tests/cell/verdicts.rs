@@ -82,12 +82,17 @@ fn every_signal_that_a_program_can_die_of() {
 }
 
 #[test]
-fn sigxfsz_by_its_own_hand_is_no_disk_violation() {
+fn sigxfsz_by_its_own_doing_is_no_disk_violation() {
     attack("die-of").program(&["25"]).run().is_signaled(25);
     exec(&["sh", "-c", "kill -XFSZ $$"]).run().is_signaled(25);
     exec(&["sh", "-c", "(kill -XFSZ $$) & wait"]).run().is_signaled(25);
     let by_pidfd = "signal.signal(25, signal.SIG_DFL)\nsignal.pidfd_send_signal(os.pidfd_open(os.getpid()), 25)";
     python(&format!("import os, signal\n{by_pidfd}")).run().is_signaled(25);
+    // By a limit of the program's own.
+    exec(&["sh", "-c", "ulimit -f 1; exec head -c 100000 /dev/zero > f"]).run().is_signaled(25);
+    let source = "import resource, signal\nsignal.signal(25, signal.SIG_DFL)\n\
+                  resource.prlimit(0, resource.RLIMIT_FSIZE, (512, 512))\nopen('f', 'wb').write(bytes(9999))";
+    python(source).run().is_signaled(25);
 }
 
 #[test]

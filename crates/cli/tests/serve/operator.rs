@@ -234,7 +234,7 @@ fn a_verification_is_asked_for() {
         (json!({ "code": "1", "stdin": "x" }), "stdin"),
         (json!({ "code": "1", "lease": "x" }), "lease"),
         (json!({ "code": "1", "checks": { "repeat": 0 } }), "checks.repeat"),
-        (json!({ "code": "1", "checks": { "often": 1 } }), "often"),
+        (json!({ "code": "1", "checks": { "often": 1 } }), "checks.often"),
     ] {
         service.post("/v1/verify", &body).is_problem(422, Some(field), &[]);
     }

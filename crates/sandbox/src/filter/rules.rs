@@ -96,11 +96,14 @@ pub(crate) fn rules(needs: Needs) -> Vec<Option<Rule>> {
     // RLIMIT_CORE stays at 1: the only value with which the kernel starts no core handler of the host's (with 0 it does).
     let core = Test::Equal(libc::RLIMIT_CORE);
     // An errno of 0 is success: who turns core files off believes that he has.
-    let keep_core = Rule { tests: vec![(0, core, Action::Errno(0))], otherwise: Action::Allow };
-    put(libc::SYS_setrlimit, keep_core);
+    let keep_core = (0, core, Action::Errno(0));
+    // Who dies by a limit of his own has not met ours.
+    let files = Test::Equal(libc::RLIMIT_FSIZE);
+    put(libc::SYS_setrlimit, Rule { tests: vec![keep_core, (0, files, Action::Notify)], otherwise: Action::Allow });
     // Told, because whether it sets or only asks is another argument.
     let refuse_init = (0, Test::Equal(1), Action::Errno(libc::EPERM as u16));
-    put(libc::SYS_prlimit64, Rule { tests: vec![refuse_init, (1, core, Action::Notify)], otherwise: Action::Allow });
+    let told = [(1, core, Action::Notify), (1, files, Action::Notify)];
+    put(libc::SYS_prlimit64, Rule { tests: [refuse_init].into_iter().chain(told).collect(), otherwise: Action::Allow });
     // Init has the program's id: nothing else keeps it from being starved or bound hand and foot.
     for nr in
         [libc::SYS_sched_setaffinity, libc::SYS_sched_setscheduler, libc::SYS_sched_setparam, libc::SYS_sched_setattr]

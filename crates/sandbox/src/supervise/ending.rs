@@ -102,8 +102,8 @@ impl State<'_> {
         if let Some((detail, evidence)) = self.samples.disk(self.scratch.as_ref(), limits) {
             self.record_once(Kind::Disk, detail, evidence);
         }
-        // The kernel's signal, if nobody else has sent it; or, where a program sends it itself, a file as long as one may be.
-        let is_the_kernels = self.witness.is_some() && !self.sent_file_signal;
+        // The kernel's signal for our limit, if nobody has sent it, or has set another one; then, a file as long as one may be.
+        let is_the_kernels = self.witness.is_some() && !self.doubts_file_signal;
         if self.end == Some(End::Signaled(libc::SIGXFSZ)) && (is_the_kernels || self.has_full_file()) {
             let detail = Detail { limit: Some(self.spec.limits.file_size), ..Detail::default() };
             self.record_once(Kind::Disk, detail, "SIGXFSZ");

@@ -106,7 +106,7 @@ pub(crate) fn run(launcher: &Process, spec: &Spec, streams: Streams<'_>, next: N
         failure: None,
         violations: vec![],
         violations_dropped: 0,
-        sent_file_signal: false,
+        doubts_file_signal: false,
         unseen: 0,
         pending: vec![],
         wake: rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -152,8 +152,8 @@ struct State<'a> {
     failure: Option<Failure>,
     violations: Vec<Violation>,
     violations_dropped: u64,
-    /// Somebody in the cell, or by our hand, has sent the signal that the kernel sends for a file that would be too long.
-    sent_file_signal: bool,
+    /// The signal that the kernel sends for a file that would be too long may be somebody else's, or for another limit.
+    doubts_file_signal: bool,
     /// Calls that could not be looked at.
     unseen: u64,
     pending: Vec<(Notification, Pending)>,
@@ -339,7 +339,7 @@ impl State<'_> {
 
     fn pass_signals(&mut self) {
         for signal in self.passed.map(|passed| passed.take()).unwrap_or_default() {
-            self.sent_file_signal |= i32::from(signal) == libc::SIGXFSZ;
+            self.doubts_file_signal |= i32::from(signal) == libc::SIGXFSZ;
             if let Some(cell) = &self.cell {
                 let _ = socket::send(cell.as_fd(), &[wire::SIGNAL, signal], &[]);
             }

@@ -46,7 +46,7 @@ impl State<'_> {
             }
             Seen::NewTask => self.count_task(call.pid),
             Seen::FileSignal => {
-                self.sent_file_signal = true;
+                self.doubts_file_signal = true;
                 Answer::Continue
             }
             Seen::Attempt { kind, detail, answer } => {

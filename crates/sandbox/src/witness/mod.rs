@@ -45,7 +45,7 @@ pub(crate) enum Seen {
     Pending(Pending),
     /// A new thread, in a cell where nobody else counts them.
     NewTask,
-    /// The program sends SIGXFSZ.
+    /// The program sends SIGXFSZ, or has a limit of its own for files.
     FileSignal,
     Attempt {
         kind: Kind,
@@ -77,12 +77,14 @@ impl Witness {
             | libc::SYS_tgkill
             | libc::SYS_rt_sigqueueinfo
             | libc::SYS_rt_tgsigqueueinfo
-            | libc::SYS_pidfd_send_signal => Seen::FileSignal,
+            | libc::SYS_pidfd_send_signal
+            | libc::SYS_setrlimit => Seen::FileSignal,
             libc::SYS_ioctl => {
                 attempt(Kind::Syscall, call, libc::EPERM, |d| d.note = Some(format!("request {:#x}", call.args[1])))
             }
-            // Asking for RLIMIT_CORE; both arguments are values that nobody can change under us.
+            // Asking; both arguments are values that nobody can change under us.
             libc::SYS_prlimit64 if call.args[2] == 0 => Seen::Nothing(Answer::Continue),
+            libc::SYS_prlimit64 if call.args[1] as u32 == libc::RLIMIT_FSIZE => Seen::FileSignal,
             // Programs that turn core files off believe that they have.
             libc::SYS_prlimit64 => Seen::Nothing(Answer::Value(0)),
             libc::SYS_socket | libc::SYS_socketpair => net::socket(call, self.network),
