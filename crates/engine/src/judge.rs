@@ -89,8 +89,8 @@ fn decisive(report: &Report, on_violation: OnViolation) -> Option<&Violation> {
         let ended = report.killed.is_some() || matches!(report.end, End::Killed | End::Signaled(_));
         let by = |kind| report.violations.iter().find(|v| v.kind == kind);
         // Time that is over is over, also for who ended before anybody came.
-        let killed_for = killed_for.or(Some(Kind::Timeout));
-        return killed_for.and_then(by).or_else(|| report.violations.iter().filter(limits).find(|_| ended));
+        let first = by(killed_for.unwrap_or(Kind::Timeout));
+        return first.or_else(|| report.violations.iter().filter(limits).find(|_| ended));
     }
     report.violations.first()
 }
